@@ -1,0 +1,32 @@
+/* The one place for compiler extensions: everything else is plain C11. */
+#ifndef QN_BASE_COMPILER_H
+#define QN_BASE_COMPILER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define QN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define QN_UNUSED            __attribute__((unused))
+#define QN_ALIGNED(n)        __attribute__((aligned(n)))
+#define QN_INLINE            static inline __attribute__((always_inline, unused))
+#define QN_LIKELY(x)         __builtin_expect(!!(x), 1)
+#define QN_UNLIKELY(x)       __builtin_expect(!!(x), 0)
+#define QN_EXPORT            __attribute__((visibility("default")))
+#define QN_RESTRICT          __restrict__
+#define qn_mul_overflow(a, b, out) __builtin_mul_overflow((a), (b), (out))
+#define qn_add_overflow(a, b, out) __builtin_add_overflow((a), (b), (out))
+#define qn_prefetch(p)       __builtin_prefetch(p)
+#else
+#error "Quern needs gcc or clang: add this compiler's extensions here"
+#endif
+
+#define QN_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define QN_MIN(a, b)    ((a) < (b) ? (a) : (b))
+#define QN_MAX(a, b)    ((a) > (b) ? (a) : (b))
+
+/* A public function: declared once more in a generated header, visible in the shared library. */
+#define QN_API QN_EXPORT
+
+#endif
