@@ -7,17 +7,17 @@
 #include <stdbool.h>
 
 #if defined(__GNUC__) || defined(__clang__)
-#define QN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define QN_UNUSED            __attribute__((unused))
-#define QN_ALIGNED(n)        __attribute__((aligned(n)))
-#define QN_INLINE            static inline __attribute__((always_inline, unused))
-#define QN_LIKELY(x)         __builtin_expect(!!(x), 1)
-#define QN_UNLIKELY(x)       __builtin_expect(!!(x), 0)
-#define QN_EXPORT            __attribute__((visibility("default")))
-#define QN_RESTRICT          __restrict__
+#define QN_PRINTF(fmt, args)       __attribute__((format(printf, fmt, args)))
+#define QN_UNUSED                  __attribute__((unused))
+#define QN_ALIGNED(n)              __attribute__((aligned(n)))
+#define QN_INLINE                  static inline __attribute__((always_inline, unused))
+#define QN_LIKELY(x)               __builtin_expect(!!(x), 1)
+#define QN_UNLIKELY(x)             __builtin_expect(!!(x), 0)
+#define QN_EXPORT                  __attribute__((visibility("default")))
+#define QN_RESTRICT                __restrict__
 #define qn_mul_overflow(a, b, out) __builtin_mul_overflow((a), (b), (out))
 #define qn_add_overflow(a, b, out) __builtin_add_overflow((a), (b), (out))
-#define qn_prefetch(p)       __builtin_prefetch(p)
+#define qn_prefetch(p)             __builtin_prefetch(p)
 #else
 #error "Quern needs gcc or clang: add this compiler's extensions here"
 #endif

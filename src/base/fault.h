@@ -6,8 +6,8 @@
 
 #include "base/compiler.h"
 
-void qn_fault_arm(int64_t n);    /* 0: never fail; 1: fail the next event, once */
-bool qn_fault_hit(void);         /* counts one event; true: it must fail */
-int64_t qn_fault_events(void);   /* events since the last arm */
+void qn_fault_arm(int64_t n);  /* 0: never fail; 1: fail the next event, once */
+bool qn_fault_hit(void);       /* counts one event; true: it must fail */
+int64_t qn_fault_events(void); /* events since the last arm */
 
 #endif

@@ -50,7 +50,8 @@ QnStatus qn_fail_prefix(const char *fmt, ...)
     int n = vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     if (n >= 0 && (size_t)n < sizeof text)
-        snprintf(text + n, sizeof text - (size_t)n, ": %s", last_error.text);
+        snprintf(text + n, sizeof text - (size_t)n, ": %.*s", (int)sizeof text - n - 3,
+                 last_error.text);
     memcpy(last_error.text, text, sizeof text);
     return last_error.code;
 }

@@ -32,8 +32,8 @@ typedef enum QnStatus {
 #define QN_ERROR_TEXT_BYTES 1024
 
 typedef struct QnError {
-    QnStatus code;                  /* QN_OK: no error recorded */
-    const char *file;               /* source file and line of the qn_fail, static storage */
+    QnStatus code;    /* QN_OK: no error recorded */
+    const char *file; /* source file and line of the qn_fail, static storage */
     int line;
     char text[QN_ERROR_TEXT_BYTES]; /* what went wrong, where in the user's input, what to change */
 } QnError;
