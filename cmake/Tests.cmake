@@ -1,0 +1,73 @@
+# Every test/**/test_*.c is one executable and every test/**/test_*.sh one script, found by name.
+# A line "labels: a b" or "timeout: seconds" in a test's first comment says more about it; the
+# folder is always a label.
+set(QUERN_TEST_TIMEOUT 120 CACHE STRING "seconds that a test may take unless it says otherwise")
+
+find_path(CMOCKA_INCLUDE cmocka.h)
+find_library(CMOCKA_LIBRARY cmocka)
+mark_as_advanced(CMOCKA_INCLUDE CMOCKA_LIBRARY)
+
+function(quern_test_properties name source)
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(GET folder FILENAME labels)
+    set(timeout ${QUERN_TEST_TIMEOUT})
+    file(STRINGS "${source}" head LIMIT_COUNT 12)
+    if(head MATCHES "labels: ([a-z0-9 -]+)")
+        separate_arguments(more UNIX_COMMAND "${CMAKE_MATCH_1}")
+        list(APPEND labels ${more})
+    endif()
+    if(head MATCHES "timeout: ([0-9]+)")
+        set(timeout ${CMAKE_MATCH_1})
+    endif()
+    if(QUERN_SANITIZE)
+        math(EXPR timeout "${timeout} * 5")
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
+                         SKIP_RETURN_CODE 77 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+endfunction()
+
+function(quern_c_test source)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/test" OUTPUT_VARIABLE rel)
+    string(REGEX REPLACE "\\.c$" "" rel "${rel}")
+    string(REPLACE "/test_" "." name "${rel}")
+    string(REPLACE "/" "." name "${name}")
+    set(main "${gen}/test/${rel}_main.c")
+    add_custom_command(OUTPUT "${main}"
+        COMMAND "${tools}/gen_tests" "${source}" "${name}" "${main}"
+        DEPENDS "${source}" "${tools}/gen_tests" VERBATIM)
+    set(target "test_${name}")
+    add_executable(${target} "${main}")
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test")
+    # cmocka hands every test a state that few use, and its macros convert between signs.
+    target_compile_options(${target} PRIVATE ${quern_warnings} ${quern_openmp_flags}
+                           -Wno-unused-parameter -Wno-sign-conversion -Wno-missing-prototypes)
+    target_include_directories(${target} PRIVATE ${quern_includes} "${PROJECT_SOURCE_DIR}/test")
+    target_include_directories(${target} SYSTEM PRIVATE ${CMOCKA_INCLUDE})
+    target_link_libraries(${target} PRIVATE quern_static ${CMOCKA_LIBRARY})
+    add_dependencies(${target} quern_generate)
+    add_test(NAME ${name} COMMAND ${target})
+    quern_test_properties(${name} "${source}")
+endfunction()
+
+# A script gets the source and the build folder, and exits 77 to say that it skips.
+function(quern_shell_test source)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/test" OUTPUT_VARIABLE rel)
+    string(REGEX REPLACE "\\.sh$" "" rel "${rel}")
+    string(REPLACE "/test_" "." name "${rel}")
+    string(REPLACE "/" "." name "${name}")
+    add_test(NAME ${name} COMMAND sh "${source}" "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
+    quern_test_properties(${name} "${source}")
+endfunction()
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS test/test_*.c)
+file(GLOB_RECURSE test_scripts CONFIGURE_DEPENDS test/test_*.sh)
+if(CMOCKA_INCLUDE AND CMOCKA_LIBRARY)
+    foreach(source IN LISTS test_sources)
+        quern_c_test("${source}")
+    endforeach()
+elseif(test_sources)
+    message(WARNING "without cmocka the unit tests are left out: install Debian's libcmocka-dev")
+endif()
+foreach(source IN LISTS test_scripts)
+    quern_shell_test("${source}")
+endforeach()

@@ -1,0 +1,317 @@
+#!/usr/bin/env bash
+# Everything one does with the source tree. ./do --help lists it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+
+usage()
+{
+    cat <<'TEXT'
+usage: ./do COMMAND [--help] [arguments]
+
+  demo            train a small network on Fashion-MNIST and show the result
+  build           compile the library and the program, into build/
+  test            install what is missing, build, lint, run every test
+  test-minimal    build without any optional library and run the tests
+  bench           measure speed
+  lint            layers, names, sizes, text and formatting of the sources
+  asan            the tests under AddressSanitizer and UBSan
+  tsan            the tests labelled "threads" under ThreadSanitizer
+  fuzz            run the fuzzers
+  format          format the sources
+  clean           remove what was built
+  install-deps    install the Debian packages that packages.txt names
+
+Variables: JOBS (parallel jobs), QUERN_SKIP_DEPS=1 (never install), CMAKE_ARGS (options for cmake).
+TEXT
+}
+
+help_for()
+{
+    case $1 in
+    demo) cat <<'TEXT' ;;
+usage: ./do demo [arguments of quern train]
+Installs what is missing, builds, trains recipes/fashion-mnist-demo.yaml on the CPU and shows
+accuracy, loss curve and memory. The last line is a JSON summary.
+TEXT
+    build) cat <<'TEXT' ;;
+usage: ./do build
+Installs what is missing and builds build/quern, build/libquern.a and build/libquern.so.
+CMAKE_ARGS="-DQUERN_WITH_ONEDNN=OFF" passes options on; QUERN_WITH_ONEDNN, _XSMM, _YAML, _JPEG,
+_PNG, _ZLIB, _OPENCL and _OPENMP are AUTO, ON or OFF.
+TEXT
+    test) cat <<'TEXT' ;;
+usage: ./do test [arguments of ctest]
+Installs what is missing, builds, lints, runs every test, then builds without any optional library
+and tests that. With arguments, e.g. -R base.json or -L base, only runs those tests.
+TEXT
+    test-minimal) cat <<'TEXT' ;;
+usage: ./do test-minimal [arguments of ctest]
+Builds with every optional library off, into build-minimal/, and runs the tests.
+TEXT
+    bench) cat <<'TEXT' ;;
+usage: ./do bench [arguments of quern bench]
+Builds and measures speed.
+TEXT
+    lint) cat <<'TEXT' ;;
+usage: ./do lint
+Runs tools/check_* over the sources, and clang-format 14 where it is installed.
+TEXT
+    asan) cat <<'TEXT' ;;
+usage: ./do asan [arguments of ctest]
+Builds with AddressSanitizer and UndefinedBehaviorSanitizer into build-asan/ and runs the tests.
+TEXT
+    tsan) cat <<'TEXT' ;;
+usage: ./do tsan [arguments of ctest]
+Builds with ThreadSanitizer into build-tsan/ and runs the tests labelled "threads".
+TEXT
+    fuzz) cat <<'TEXT' ;;
+usage: ./do fuzz [seconds] [name...]
+Builds test/fuzz/fuzz_*.c with clang into build-fuzz/ and runs each for so many seconds (60). Starts
+from test/fuzz/corpus/NAME/, keeps finds in build-fuzz/corpus/NAME/, and fails with the input's
+path where one crashes.
+TEXT
+    format) cat <<'TEXT' ;;
+usage: ./do format
+Formats every C file with clang-format 14.
+TEXT
+    clean) cat <<'TEXT' ;;
+usage: ./do clean
+Removes build/, build-minimal/, build-asan/, build-tsan/ and build-fuzz/.
+TEXT
+    install-deps) cat <<'TEXT' ;;
+usage: ./do install-deps [--all]
+Installs the packages of packages.txt that are missing, with sudo where not root; with --all the
+optional ones too. Uses the network only when something is missing.
+TEXT
+    *) usage ;;
+    esac
+}
+
+say()
+{
+    printf '== %s\n' "$*"
+}
+
+die()
+{
+    printf './do: %s\n' "$*" >&2
+    exit 1
+}
+
+# The packages of packages.txt that are not installed; $1 is "required" or "optional".
+missing_packages()
+{
+    local name kind
+    while read -r name kind _; do
+        [[ -z $name || $name == \#* ]] && continue
+        [[ $kind == optional ]] || kind=required
+        [[ $kind == "$1" ]] || continue
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) == installed ]] ||
+            echo "$name"
+    done <packages.txt
+}
+
+as_root()
+{
+    if [[ $(id -u) == 0 ]]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "not root and no sudo: as root, run: $*"
+    fi
+}
+
+apt_install()
+{
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -q --no-install-recommends "$@"
+}
+
+cmd_install_deps()
+{
+    [[ ${QUERN_SKIP_DEPS:-} == 1 ]] && return
+    if ! command -v dpkg-query >/dev/null; then
+        say "not a Debian system: install the like of packages.txt yourself"
+        return
+    fi
+    local required optional=() tried=build/.optional-tried
+    mapfile -t required < <(missing_packages required)
+    # An optional package that could not be had is not asked for again at every run.
+    if [[ ${1:-} == --all ]] || { [[ ${1:-} == --optional ]] && ! cmp -s packages.txt "$tried"; }; then
+        mapfile -t optional < <(missing_packages optional)
+    fi
+    if ((${#required[@]} + ${#optional[@]} == 0)); then
+        return
+    fi
+    say "installing ${required[*]} ${optional[*]}"
+    as_root apt-get update -q || say "apt-get update failed; trying with the lists at hand"
+    if ((${#required[@]})); then
+        apt_install "${required[@]}" || die "cannot install: ${required[*]}"
+    fi
+    if ((${#optional[@]})) && ! apt_install "${optional[@]}"; then
+        local name
+        for name in "${optional[@]}"; do
+            apt_install "$name" || say "going on without the optional $name"
+        done
+    fi
+    if [[ ${1:-} == --optional ]]; then
+        mkdir -p build && cp packages.txt "$tried"
+    fi
+}
+
+# build_in FOLDER [cmake option...]
+build_in()
+{
+    local folder=$1
+    shift
+    command -v cmake >/dev/null && command -v ninja >/dev/null ||
+        die "cmake and ninja are needed: run ./do install-deps"
+    # shellcheck disable=SC2086
+    cmake -S . -B "$folder" -G Ninja --log-level=WARNING "$@" ${CMAKE_ARGS:-} ||
+        die "cmake failed in $folder"
+    ninja -C "$folder" -j "$jobs" --quiet || die "the build in $folder failed"
+}
+
+# test_in FOLDER [ctest argument...]
+test_in()
+{
+    local folder=$1
+    shift
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@"
+}
+
+cmd_build()
+{
+    cmd_install_deps
+    build_in build
+}
+
+cmd_demo()
+{
+    cmd_build
+    [[ -x build/quern ]] || die "this tree has no program yet"
+    exec build/quern train recipes/fashion-mnist-demo.yaml "$@"
+}
+
+cmd_bench()
+{
+    cmd_build
+    [[ -x build/quern ]] || die "this tree has no program yet"
+    exec build/quern bench "$@"
+}
+
+cmd_test()
+{
+    cmd_install_deps --optional
+    say "build"
+    build_in build
+    if (($#)); then
+        test_in build "$@"
+        return
+    fi
+    cmd_lint
+    say "tests without optional libraries"
+    cmd_test_minimal
+    say "tests"
+    test_in build
+}
+
+all_off()
+{
+    local name
+    for name in ONEDNN XSMM YAML JPEG PNG ZLIB OPENMP OPENCL; do
+        echo "-DQUERN_WITH_$name=OFF"
+    done
+}
+
+cmd_test_minimal()
+{
+    local options
+    mapfile -t options < <(all_off)
+    build_in build-minimal "${options[@]}"
+    test_in build-minimal -LE "tools|install" "$@"
+}
+
+cmd_lint()
+{
+    say "lint"
+    tools/lint
+}
+
+cmd_asan()
+{
+    build_in build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 \
+        -DQUERN_SANITIZE=address,undefined
+    test_in build-asan -LE "tools|install" "$@"
+}
+
+cmd_tsan()
+{
+    command -v clang >/dev/null || die "clang is needed: run ./do install-deps --all"
+    # libomp reports its synchronisation to TSan through Archer, which libgomp cannot.
+    CC=clang build_in build-tsan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 \
+        -DQUERN_SANITIZE=thread
+    TSAN_OPTIONS="ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}" \
+        test_in build-tsan -L threads "$@"
+}
+
+cmd_fuzz()
+{
+    local seconds=60 name corpus failed=0 count=0
+    if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+        seconds=$1
+        shift
+    fi
+    command -v clang >/dev/null || die "clang is needed: run ./do install-deps --all"
+    CC=clang build_in build-fuzz -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DQUERN_FUZZ=ON \
+        -DQUERN_TESTS=OFF -DQUERN_SANITIZE=address,undefined -DQUERN_WITH_OPENMP=OFF
+    for fuzzer in build-fuzz/fuzz/fuzz_*; do
+        [[ -x $fuzzer ]] || continue
+        name=${fuzzer##*/fuzz_}
+        if (($#)) && [[ " $* " != *" $name "* ]]; then
+            continue
+        fi
+        count=$((count + 1))
+        corpus=build-fuzz/corpus/$name
+        mkdir -p "$corpus"
+        say "fuzz $name, $seconds s"
+        local seeds=()
+        [[ -d test/fuzz/corpus/$name ]] && seeds=("test/fuzz/corpus/$name")
+        if ! "$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+            -print_final_stats=1 -verbosity=0 -artifact_prefix="build-fuzz/$name-" \
+            "$corpus" "${seeds[@]}"; then
+            failed=$((failed + 1))
+        fi
+    done
+    say "$count fuzzers, $failed failed"
+    ((failed == 0))
+}
+
+cmd_format()
+{
+    local tool
+    tool=$(tools/find_clang_format) || die "clang-format 14 is needed: ./do install-deps --all"
+    tools/list_sources c | xargs -r "$tool" -i
+}
+
+cmd_clean()
+{
+    rm -rf build build-minimal build-asan build-tsan build-fuzz
+}
+
+command=${1:-}
+case $command in
+'') usage >&2 && exit 2 ;;
+-h | --help | help) usage && exit 0 ;;
+demo | build | test | test-minimal | bench | lint | asan | tsan | fuzz | format | clean | install-deps) ;;
+*)
+    echo "./do: no command '$command'; ./do --help lists them" >&2
+    exit 2
+    ;;
+esac
+shift
+case ${1:-} in -h | --help) help_for "$command" && exit 0 ;; esac
+"cmd_${command//-/_}" "$@"

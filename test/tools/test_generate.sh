@@ -1,0 +1,61 @@
+# labels: tools
+# The generators on a small tree: what they find, that an unchanged file is left alone, and that a
+# deleted operator drops out.
+. "$1/test/tools/shell.sh"
+ops=$tmp/src/ops gen=$tmp/gen
+mkdir -p "$ops"
+cp "$src/test/tools/ops_sample.txt" "$ops/tanh.c"
+printf 'QN_API QnNode *qn_add(QnGraph *g, QnNode *a, QnNode *b)\n{\n    return 0;\n}\nconst QnOp qn_op_add = {\n};\n' >"$ops/add.c"
+
+run() { passes "$src/tools/gen_ops" "$ops" "$gen"; }
+run
+list=$gen/ops/ops_list.h
+tr -d '\\\n' <"$list" | grep -q 'QN_OP_LIST(X)  *X(add)  *X(tanh)' || fail "list: $(cat "$list")"
+has "$list" 'extern const QnOp qn_op_tanh;'
+has "$gen/ops/ops.h" 'QN_API QnNode *qn_add(QnGraph *g, QnNode *a, QnNode *b);'
+has "$gen/ops/ops.h" \
+    'QN_API QnNode *qn_tanh(QnGraph *g, QnNode *x, float (*f)(float), const char *name);'
+has "$gen/include/quern/ops.h" 'QnNode *qn_add(QnGraph *g, QnNode *a, QnNode *b);'
+has "$gen/ops/ops.h" 'extern const char qn_text_tanh[]; /* NUL-terminated */'
+has "$gen/ops/tiles/tanh.c" '#include "ops/tanh.c"'
+grep -q 'include' "$gen/ops/tiles/add.c" && fail "add.c has no map"
+
+# The embedded text is the file's own, byte for byte, after a #line.
+cat >"$tmp/show.c" <<'C'
+#include <stdio.h>
+extern const char qn_text_tanh[];
+int main(void) { fputs(qn_text_tanh, stdout); return 0; }
+C
+passes "${CC:-cc}" -Wall -Werror -o "$tmp/show" "$tmp/show.c" "$gen/ops/ops_text.c"
+"$tmp/show" >"$tmp/shown"
+{ echo '#line 1 "ops/tanh.c"'; cat "$ops/tanh.c"; } >"$tmp/expected"
+passes cmp "$tmp/shown" "$tmp/expected"
+
+touch -d '2001-01-01' "$list" "$gen/ops/ops.h" "$gen/ops/ops_text.c"
+run
+[ -z "$(find "$gen" -name 'ops*' -type f -newermt '2002-01-01' -path '*/gen/ops/*')" ] ||
+    fail "rewrote files that did not change"
+
+rm "$ops/tanh.c"
+run
+grep -q tanh "$list" "$gen/ops/ops.h" "$gen/ops/ops_text.c" && fail "a deleted operator stayed"
+
+cp "$ops/add.c" "$ops/again.c"
+refuses 'defined twice: qn_op_add' "$src/tools/gen_ops" "$ops" "$gen"
+rm "$ops"/*.c
+run
+has "$list" '#define QN_OP_LIST(X)'
+
+kernels=$tmp/src/backend/cpu
+mkdir -p "$kernels"
+printf 'const QnKernel qn_kernel_b = {\n};\nconst QnKernel qn_kernel_a = {\n};\n' >"$kernels/k.c"
+passes "$src/tools/gen_kernels" "$kernels" "$gen/backend/cpu"
+tr -d '\\\n' <"$gen/backend/cpu/kernels_list.h" | grep -q 'QN_KERNEL_LIST(X)  *X(a)  *X(b)' ||
+    fail "kernels: $(cat "$gen/backend/cpu/kernels_list.h")"
+
+printf 'static void test_one(void **state)\n{\n}\nstatic int setup(void **state)\n{\n}\n' >"$tmp/t.c"
+passes "$src/tools/gen_tests" "$tmp/t.c" area.t "$tmp/t_main.c"
+has "$tmp/t_main.c" '        cmocka_unit_test_setup_teardown(test_one, setup, NULL),'
+printf 'int x;\n' >"$tmp/t.c"
+refuses "has no 'static void test_x" "$src/tools/gen_tests" "$tmp/t.c" area.t "$tmp/t_main.c"
+finish
