@@ -17,7 +17,12 @@
 #define QN_RESTRICT                __restrict__
 #define qn_mul_overflow(a, b, out) __builtin_mul_overflow((a), (b), (out))
 #define qn_add_overflow(a, b, out) __builtin_add_overflow((a), (b), (out))
-#define qn_prefetch(p)             __builtin_prefetch(p)
+#ifdef __clang__
+#define QN_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define QN_IVDEP _Pragma("GCC ivdep")
+#endif
+#define qn_prefetch(p) __builtin_prefetch(p)
 #else
 #error "Quern needs gcc or clang: add this compiler's extensions here"
 #endif

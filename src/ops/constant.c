@@ -1,0 +1,80 @@
+/* A tensor whose elements are written in the graph. */
+#include "ops/dialect.h"
+
+#ifdef QN_HOST
+
+typedef struct Attr {
+    QnDtype dtype;
+    QnDims dims;
+    QnData data;
+} Attr;
+
+static const QnAttrField constant_fields[] = {
+    { .name = "dtype",
+      .kind = QN_ATTR_DTYPE,
+      .offset = offsetof(Attr, dtype),
+      .doc = "element type" },
+    { .name = "dims", .kind = QN_ATTR_DIMS, .offset = offsetof(Attr, dims), .doc = "shape" },
+    { .name = "data",
+      .kind = QN_ATTR_DATA,
+      .offset = offsetof(Attr, data),
+      .doc = "elements, row-major" },
+};
+
+static QnStatus constant_infer(QnInfer *c)
+{
+    const Attr *a = c->attr;
+    c->out[0].dtype = a->dtype;
+    c->out[0].shape = qn_shape_make(a->dims.n, a->dims.d);
+    int64_t bytes = qn_type_bytes(&c->out[0]);
+    if (bytes < 0 || (size_t)bytes != a->data.bytes)
+        return qn_fail(QN_ESHAPE, "constant: %zu bytes of data, the shape needs %lld",
+                       a->data.bytes, (long long)bytes);
+    return QN_OK;
+}
+
+static QnStatus constant_ref(const QnRefArgs *a)
+{
+    const Attr *attr = a->attr;
+    int64_t n = qn_shape_count(&a->out_type[0]->shape);
+    if (attr->dtype == QN_DTYPE_I64) /* bit patterns: see QN_MOVES_DATA */
+        memcpy(a->out[0], attr->data.p, attr->data.bytes);
+    else
+        qn_dtype_to_f64(attr->dtype, attr->data.p, a->out[0], n);
+    return QN_OK;
+}
+
+static const QnSample constant_samples[] = {
+    { .attr = &(Attr){ QN_DTYPE_F32, { 1, { 2 } }, { 8, (const float[]){ 1, -2.5f } } },
+      .flags = QN_SAMPLE_NO_GRAD },
+    { .attr = &(Attr){ QN_DTYPE_I64, { 1, { 1 } }, { 8, (const int64_t[]){ 1LL << 60 } } },
+      .flags = QN_SAMPLE_NO_GRAD },
+};
+
+/* Copies the elements. */
+QN_API QnValue *qn_constant(QnGraph *g, QnDtype dtype, const QnShape *shape, const void *data)
+{
+    QnType t = { .dtype = dtype, .shape = *shape };
+    int64_t bytes = qn_type_bytes(&t);
+    Attr a = { dtype, { shape->rank, { 0 } }, { bytes < 0 ? 0 : (size_t)bytes, data } };
+    memcpy(a.dims.d, shape->dim, sizeof a.dims.d);
+    return qn_emit0(g, &qn_op_constant, &a);
+}
+
+/* The elements of a constant node; NULL: v is no such node. */
+QN_API const void *qn_constant_data(const QnValue *v)
+{
+    return v->node->op == &qn_op_constant ? ((const Attr *)v->node->attr)->data.p : NULL;
+}
+
+const QnOp qn_op_constant = {
+    .name = "constant",
+    .version = 1,
+    .doc = "elements written in the graph",
+    .traits = QN_LEAF | QN_NO_GRAD | QN_NO_FOLD | QN_MOVES_DATA,
+    QN_ATTRS(Attr, constant_fields),
+    .infer = constant_infer,
+    .ref = constant_ref,
+    QN_SAMPLES(constant_samples),
+};
+#endif

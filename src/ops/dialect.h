@@ -1,0 +1,157 @@
+/* The dialect of operator files. Each is compiled several times:
+ *   - by the host's compiler: descriptor, inference, reference, gradient (QN_HOST is defined);
+ *   - by the host's compiler once per instruction set, with QN_TILE_ISA: only the scalar functions
+ *     of maps, wrapped into loops over tiles by QN_MAP1..3;
+ *   - as OpenCL C and CUDA C, with QN_DEVICE: scalar functions and kernels.
+ * Scalar functions are QN_SCALAR, named <op>_f, take and return float, and use only the qn_ math
+ * below, without branches on data where `?:` will do, so that loops over them vectorise. */
+#ifndef QN_OPS_DIALECT_H
+#define QN_OPS_DIALECT_H
+
+#ifdef QN_DEVICE /* ---------------------------------------------------- OpenCL C and CUDA C */
+
+#ifdef __OPENCL_VERSION__
+#define QN_KERNEL __kernel void
+#define QN_GLOBAL __global
+#define QN_SHARED __local
+#define QN_SYNC() barrier(CLK_LOCAL_MEM_FENCE)
+#define QN_SCALAR static inline
+typedef long qn_long;
+typedef ulong qn_ulong;
+typedef uint qn_uint;
+typedef ushort qn_ushort;
+#define qn_group()      ((qn_long)get_group_id(0))
+#define qn_lid()        ((int)get_local_id(0))
+#define qn_group_size() ((int)get_local_size(0))
+#define qn_item()       ((qn_long)get_global_id(0))
+#define qn_bits(x)      as_uint(x)
+#define qn_from_bits(x) as_float(x)
+#define qn_mulhi(a, b)  mul_hi((qn_uint)(a), (qn_uint)(b))
+#else
+#define QN_KERNEL extern "C" __global__ void
+#define QN_GLOBAL
+#define QN_SHARED       __shared__
+#define QN_SYNC()       __syncthreads()
+#define QN_SCALAR       static __device__ inline
+typedef long long qn_long;
+typedef unsigned long long qn_ulong;
+typedef unsigned int qn_uint;
+typedef unsigned short qn_ushort;
+#define qn_group()      ((qn_long)blockIdx.x)
+#define qn_lid()        ((int)threadIdx.x)
+#define qn_group_size() ((int)blockDim.x)
+#define qn_item()       ((qn_long)blockIdx.x * blockDim.x + threadIdx.x)
+#define qn_bits(x)      __float_as_uint(x)
+#define qn_from_bits(x) __uint_as_float(x)
+#define qn_mulhi(a, b)  __umulhi((qn_uint)(a), (qn_uint)(b))
+#ifndef INFINITY
+#define INFINITY __uint_as_float(0x7f800000u)
+#endif
+#endif
+
+#define QN_INF        INFINITY
+#define qn_exp(x)     exp(x)
+#define qn_log(x)     log(x)
+#define qn_log1p(x)   log1p(x)
+#define qn_expm1(x)   expm1(x)
+#define qn_tanh(x)    tanh(x)
+#define qn_erf(x)     erf(x)
+#define qn_sin(x)     sin(x)
+#define qn_cos(x)     cos(x)
+#define qn_pow(x, y)  pow(x, y)
+#define qn_sqrt(x)    sqrt(x)
+#define qn_abs(x)     fabs(x)
+#define qn_floor(x)   floor(x)
+#define qn_ceil(x)    ceil(x)
+#define qn_trunc(x)   trunc(x)
+#define qn_rint(x)    rint(x)
+#define qn_fmod(x, y) fmod(x, y)
+#define qn_min(a, b)  ((a) < (b) ? (a) : (b))
+#define qn_max(a, b)  ((a) > (b) ? (a) : (b))
+
+/* Storage type of a node's floating-point tensors: QN_T is float, or 16 bits when QN_F16 or QN_BF16
+ * is defined. Arithmetic is in float. */
+#if defined(QN_BF16)
+typedef qn_ushort QN_T;
+QN_SCALAR float qn_load(QN_GLOBAL const QN_T *p, qn_long i)
+{
+    return qn_from_bits((qn_uint)p[i] << 16);
+}
+QN_SCALAR void qn_store(QN_GLOBAL QN_T *p, qn_long i, float v)
+{
+    qn_uint u = qn_bits(v);
+    qn_uint r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    p[i] = (QN_T)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : r);
+}
+#elif defined(QN_F16) && defined(__OPENCL_VERSION__)
+typedef half QN_T;
+#define qn_load(p, i)     vload_half((i), (p))
+#define qn_store(p, i, v) vstore_half_rte((v), (i), (p))
+#elif defined(QN_F16)
+typedef qn_ushort QN_T;
+QN_SCALAR float qn_load(QN_GLOBAL const QN_T *p, qn_long i)
+{
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(p[i]));
+    return f;
+}
+QN_SCALAR void qn_store(QN_GLOBAL QN_T *p, qn_long i, float v)
+{
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(p[i]) : "f"(v));
+}
+#else
+typedef float QN_T;
+#define qn_load(p, i)     ((p)[i])
+#define qn_store(p, i, v) ((p)[i] = (v))
+#endif
+
+#define QN_MAP1(name)
+#define QN_MAP2(name)
+#define QN_MAP3(name)
+#define QN_MAP1P(name, ...)
+#define QN_MAP2P(name, ...)
+
+#else /* ------------------------------------------------------------------------ C11 */
+
+#include "base/compiler.h"
+#include "base/vmath.h"
+
+#define QN_SCALAR QN_INLINE
+
+#ifdef QN_TILE_ISA /* y[i] = f(x0[i], …) over n elements; y may be one of the x */
+
+#define QN_TILE_JOIN2(name, isa) qn_tile_##name##_##isa
+#define QN_TILE_JOIN(name, isa)  QN_TILE_JOIN2(name, isa)
+#define QN_TILE(name, call)                                                                        \
+    void QN_TILE_JOIN(name, QN_TILE_ISA)(float *y, const float *const *x, const float *p,          \
+                                         int64_t n);                                               \
+    void QN_TILE_JOIN(name, QN_TILE_ISA)(float *y, const float *const *x, const float *p,          \
+                                         int64_t n)                                                \
+    {                                                                                              \
+        const float *a = x[0], *b = x[1], *c = x[2];                                               \
+        const float p0 = p[0], p1 = p[1], p2 = p[2], p3 = p[3];                                    \
+        (void)a, (void)b, (void)c, (void)p0, (void)p1, (void)p2, (void)p3;                         \
+        QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = call;                                      \
+    }
+#define QN_MAP1(name)       QN_TILE(name, name##_f(a[i]))
+#define QN_MAP2(name)       QN_TILE(name, name##_f(a[i], b[i]))
+#define QN_MAP3(name)       QN_TILE(name, name##_f(a[i], b[i], c[i]))
+#define QN_MAP1P(name, ...) QN_TILE(name, name##_f(a[i], __VA_ARGS__)) /* parameters p0.. p3 */
+#define QN_MAP2P(name, ...) QN_TILE(name, name##_f(a[i], b[i], __VA_ARGS__))
+
+#else
+
+#define QN_HOST
+#define QN_MAP1(name)
+#define QN_MAP2(name)
+#define QN_MAP3(name)
+#define QN_MAP1P(name, ...)
+#define QN_MAP2P(name, ...)
+#include "ir/graph.h"
+#include "ops/ops.h" /* generated: every builder and descriptor */
+#include <math.h>
+#include <string.h>
+
+#endif
+#endif
+#endif

@@ -1,0 +1,125 @@
+/* y = sum of x over axes. Device and CPU kernels add in f32 or wider in a fixed order. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* x is (outer, n, inner) with the folded axes in the middle; one work group an output element, each
+ * item a strided share, then a tree in shared memory: the order depends on the group size alone. */
+QN_KERNEL sum_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+{
+    QN_SHARED float part[256];
+    qn_long row = qn_group(), o = row / inner, k = row % inner;
+    int lid = qn_lid(), size = qn_group_size();
+    float s = 0.0f;
+    for (qn_long i = lid; i < n; i += size)
+        s += qn_load(x, (o * n + i) * inner + k);
+    part[lid] = s;
+    QN_SYNC();
+    for (int half_size = size / 2; half_size > 0; half_size /= 2) {
+        if (lid < half_size)
+            part[lid] += part[lid + half_size];
+        QN_SYNC();
+    }
+    if (lid == 0)
+        qn_store(y, row, part[0]);
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/util.h"
+
+static const QnAttrField sum_fields[] = { QN_REDUCE_FIELDS };
+
+static QnStatus sum_infer(QnInfer *c)
+{
+    return qn_util_reduce_infer(c, "sum");
+}
+
+static QnCost sum_cost(const QnNode *n)
+{
+    return (QnCost){ .flops = (double)qn_shape_count(&n->in[0]->type.shape),
+                     .bytes_read = (double)qn_type_bytes(&n->in[0]->type),
+                     .bytes_written = (double)qn_type_bytes(&n->out[0].type) };
+}
+
+static QnStatus sum_ref(const QnRefArgs *a)
+{
+    const QnReduceAttr *attr = a->attr;
+    const QnShape *s = &a->in_type[0]->shape;
+    unsigned mask;
+    QN_TRY(qn_util_axes_mask("sum", s, &attr->axes, &mask));
+    QnShape keep = qn_util_keep_shape(s, mask);
+    int64_t stride[QN_MAX_RANK], index[QN_MAX_RANK] = { 0 };
+    qn_shape_strides(&keep, stride);
+    for (int i = 0; i < s->rank; i++)
+        stride[i] = mask >> i & 1 ? 0 : stride[i];
+    memset(a->out[0], 0, (size_t)qn_shape_count(&a->out_type[0]->shape) * sizeof(double));
+    for (int64_t i = 0, n = qn_shape_count(s); i < n; i++) {
+        a->out[0][qn_util_offset(s->rank, index, stride)] += a->in[0][i];
+        qn_util_next(s, index);
+    }
+    return QN_OK;
+}
+
+static void sum_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    const QnReduceAttr *attr = n->attr;
+    const QnShape *s = &n->in[0]->type.shape;
+    unsigned mask = 0;
+    qn_util_axes_mask("sum", s, &attr->axes, &mask); /* emission has checked it */
+    QnShape keep = qn_util_keep_shape(s, mask);
+    dx[0] = qn_expand(g, qn_reshape(g, dy[0], &keep), s);
+}
+
+static QnStatus sum_call(const QnNode *n, QnDeviceCall *c)
+{
+    const QnReduceAttr *attr = n->attr;
+    const QnShape *s = &n->in[0]->type.shape;
+    unsigned mask;
+    QN_TRY(qn_util_axes_mask("sum", s, &attr->axes, &mask));
+    return qn_util_reduce_call("sum_mid", s, mask, c);
+}
+
+static const QnSample sum_samples[] = {
+    { .in = { { 2, { 4, 7 } } }, .n_in = 1 },
+    { .in = { { 3, { 3, 130, 2 } } }, .n_in = 1, .attr = &(QnReduceAttr){ { 1, { 1 } }, false } },
+    { .in = { { 4, { 2, 3, 4, 5 } } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 2, { -1, 2 } }, true } },
+    { .in = { { 3, { 4, 3, 5 } } }, .n_in = 1, .attr = &(QnReduceAttr){ { 2, { 0, 2 } }, false } },
+};
+
+QN_API QnValue *qn_sum(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
+{
+    return qn_emit1(g, &qn_op_sum, &(QnReduceAttr){ axes, keepdims }, x);
+}
+
+/* Sums x over the axes along which a tensor of shape `to` was broadcast to x's shape. */
+QN_API QnValue *qn_sum_to(QnGraph *g, QnValue *x, const QnShape *to)
+{
+    if (qn_value_is_poison(x) || qn_shape_is_equal(&x->type.shape, to))
+        return x;
+    QnInts axes = { 0 };
+    int lead = x->type.shape.rank - to->rank;
+    for (int i = 0; i < x->type.shape.rank; i++) {
+        if (i < lead || (to->dim[i - lead] == 1 && x->type.shape.dim[i] != 1))
+            axes.v[axes.n++] = i;
+    }
+    return qn_reshape(g, axes.n ? qn_sum(g, x, axes, true) : x, to);
+}
+
+const QnOp qn_op_sum = {
+    .name = "sum",
+    .version = 1,
+    .doc = "sum over axes",
+    .n_in = 1,
+    .traits = QN_REDUCE,
+    QN_ATTRS(QnReduceAttr, sum_fields),
+    .infer = sum_infer,
+    .cost = sum_cost,
+    .ref = sum_ref,
+    .grad = sum_grad,
+    .device = QN_TEXT(sum),
+    .call = sum_call,
+    QN_SAMPLES(sum_samples),
+};
+#endif
