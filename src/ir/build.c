@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-void qn_graph_link(QnGraph *g, QnNode *n); /* ir/graph.c */
-
 static bool dims_agree(QnDim a, QnDim b, QnDim *out)
 {
     if (a == b || b == 1) {

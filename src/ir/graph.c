@@ -145,7 +145,6 @@ void qn_graph_set_cursor(QnGraph *g, QnNode *before)
     g->cursor = before;
 }
 
-/* For ir/build.c: appends a node at the cursor. */
 void qn_graph_link(QnGraph *g, QnNode *n)
 {
     link_before(g, n, g->cursor);

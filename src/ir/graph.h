@@ -82,7 +82,8 @@ void qn_scope_pop(QnGraph *g);
 /* Sets a node's name to scope + name. */
 void qn_node_name(QnGraph *g, QnNode *n, const char *name);
 
-/* ---- for passes ---- */
+/* ---- for emission (ir/build.c) and passes ---- */
+void qn_graph_link(QnGraph *g, QnNode *n); /* links at the cursor and numbers */
 /* All uses of `old` become uses of `new` at the next sweep; types must agree. */
 void qn_value_replace(QnValue *old, QnValue *replacement);
 /* Follows forwards. */

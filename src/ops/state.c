@@ -2,7 +2,6 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
-#include "ops/state.h"
 
 static const char *const init_names[] = { "zeros",  "constant",     "uniform",
                                           "normal", "trunc_normal", NULL };

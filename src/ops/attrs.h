@@ -1,6 +1,6 @@
-/* Attributes of state nodes, for builders of models and for those who fill the tensors. */
-#ifndef QN_OPS_STATE_H
-#define QN_OPS_STATE_H
+/* Attribute structs that builders take, where an operator has too many for plain parameters. */
+#ifndef QN_OPS_ATTRS_H
+#define QN_OPS_ATTRS_H
 
 #include "ir/graph.h"
 

@@ -1,0 +1,80 @@
+/* Repeats axes of length 1, and adds leading ones, up to a shape (numpy broadcasting). */
+#include "ops/dialect.h"
+
+#ifdef QN_HOST
+#include "ops/util.h"
+
+typedef struct Attr {
+    QnDims dims;
+} Attr;
+
+static const QnAttrField expand_fields[] = {
+    { .name = "dims", .kind = QN_ATTR_DIMS, .offset = offsetof(Attr, dims), .doc = "new shape" },
+};
+
+static QnStatus expand_infer(QnInfer *c)
+{
+    const Attr *a = c->attr;
+    const QnShape *s = &c->in[0]->shape;
+    QnShape to = qn_shape_make(a->dims.n, a->dims.d);
+    bool fits = s->rank <= to.rank;
+    for (int k = 1; fits && k <= s->rank; k++) {
+        QnDim from = s->dim[s->rank - k];
+        fits = from == 1 || from == to.dim[to.rank - k];
+    }
+    if (!fits) {
+        char x[QN_TYPE_TEXT_BYTES], y[QN_TYPE_TEXT_BYTES];
+        return qn_fail(QN_ESHAPE, "expand: %s does not broadcast to %s", qn_shape_text(s, x),
+                       qn_shape_text(&to, y));
+    }
+    c->out[0].dtype = c->in[0]->dtype;
+    c->out[0].shape = to;
+    return QN_OK;
+}
+
+static QnStatus expand_ref(const QnRefArgs *a)
+{
+    const QnShape *s = &a->in_type[0]->shape, *to = &a->out_type[0]->shape;
+    int64_t tight[QN_MAX_RANK], stride[QN_MAX_RANK] = { 0 }, index[QN_MAX_RANK] = { 0 };
+    qn_shape_strides(s, tight);
+    for (int i = 0; i < s->rank; i++)
+        stride[to->rank - s->rank + i] = s->dim[i] == 1 ? 0 : tight[i];
+    for (int64_t i = 0, n = qn_shape_count(to); i < n; i++) {
+        a->out[0][i] = a->in[0][qn_util_offset(to->rank, index, stride)];
+        qn_util_next(to, index);
+    }
+    return QN_OK;
+}
+
+static void expand_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    dx[0] = qn_sum_to(g, dy[0], &n->in[0]->type.shape);
+}
+
+static const QnSample expand_samples[] = {
+    { .in = { { 2, { 4, 1 } } }, .n_in = 1, .attr = &(Attr){ { 3, { 2, 4, 7 } } } },
+    { .in = { { 0 } }, .n_in = 1, .attr = &(Attr){ { 1, { 130 } } } },
+};
+
+QN_API QnValue *qn_expand(QnGraph *g, QnValue *x, const QnShape *shape)
+{
+    if (!qn_value_is_poison(x) && qn_shape_is_equal(&x->type.shape, shape))
+        return x;
+    Attr a = { { shape->rank, { 0 } } };
+    memcpy(a.dims.d, shape->dim, sizeof a.dims.d);
+    return qn_emit1(g, &qn_op_expand, &a, x);
+}
+
+const QnOp qn_op_expand = {
+    .name = "expand",
+    .version = 1,
+    .doc = "broadcast to a shape",
+    .n_in = 1,
+    .traits = QN_MOVES_DATA,
+    QN_ATTRS(Attr, expand_fields),
+    .infer = expand_infer,
+    .ref = expand_ref,
+    .grad = expand_grad,
+    QN_SAMPLES(expand_samples),
+};
+#endif

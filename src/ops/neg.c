@@ -1,0 +1,50 @@
+/* y = -x */
+#include "ops/dialect.h"
+
+QN_SCALAR float neg_f(float x)
+{
+    return -x;
+}
+QN_MAP1(neg)
+
+#ifdef QN_HOST
+
+static double neg_ref(const double *x, const double *param)
+{
+    (void)param;
+    return -x[0];
+}
+
+static int64_t neg_ref_int(const int64_t *x)
+{
+    return (int64_t)(0 - (uint64_t)x[0]);
+}
+
+static void neg_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    (void)n;
+    dx[0] = qn_neg(g, dy[0]);
+}
+
+static const QnSample neg_samples[] = {
+    { .in = { { 2, { 4, 7 } } }, .n_in = 1 },
+    { .in = { { 1, { 130 } } }, .n_in = 1, .lo = -1000, .hi = 1000 },
+};
+
+QN_API QnValue *qn_neg(QnGraph *g, QnValue *x)
+{
+    return qn_emit1(g, &qn_op_neg, NULL, x);
+}
+
+const QnOp qn_op_neg = {
+    .name = "neg",
+    .version = 1,
+    .doc = "-x",
+    .n_in = 1,
+    .traits = QN_MAP | QN_ANY_LAYOUT,
+    .grad = neg_grad,
+    .map = &(const QnMapInfo){ .ref = neg_ref, .ref_int = neg_ref_int, .flops = 1 },
+    .device = QN_TEXT(neg),
+    QN_SAMPLES(neg_samples),
+};
+#endif

@@ -1,0 +1,90 @@
+/* The same elements in row-major order under another shape. */
+#include "ops/dialect.h"
+
+#ifdef QN_HOST
+
+typedef struct Attr {
+    QnDims dims;
+} Attr;
+
+static const QnAttrField reshape_fields[] = {
+    { .name = "dims",
+      .kind = QN_ATTR_DIMS,
+      .offset = offsetof(Attr, dims),
+      .doc = "new shape, of as many elements" },
+};
+
+static QnStatus reshape_infer(QnInfer *c)
+{
+    const Attr *a = c->attr;
+    const QnShape *s = &c->in[0]->shape;
+    QnShape to = qn_shape_make(a->dims.n, a->dims.d);
+    QnDim from_n = qn_shape_product(c->graph, s, 0, s->rank);
+    QnDim to_n = qn_shape_product(c->graph, &to, 0, to.rank);
+    if (from_n != to_n) {
+        char x[QN_TYPE_TEXT_BYTES], y[QN_TYPE_TEXT_BYTES];
+        return qn_fail(QN_ESHAPE, "reshape: %s does not hold as many elements as %s",
+                       qn_shape_text(&to, y), qn_shape_text(s, x));
+    }
+    c->out[0].dtype = c->in[0]->dtype;
+    c->out[0].shape = to;
+    return QN_OK;
+}
+
+static QnStatus reshape_ref(const QnRefArgs *a)
+{
+    int64_t n = qn_shape_count(&a->out_type[0]->shape);
+    memcpy(a->out[0], a->in[0], (size_t)n * sizeof(double));
+    return QN_OK;
+}
+
+static void reshape_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    dx[0] = qn_reshape(g, dy[0], &n->in[0]->type.shape);
+}
+
+static const QnSample reshape_samples[] = {
+    { .in = { { 2, { 4, 6 } } }, .n_in = 1, .attr = &(Attr){ { 3, { 2, 3, 4 } } } },
+    { .in = { { 3, { 1, 130, 1 } } }, .n_in = 1, .attr = &(Attr){ { 1, { 130 } } } },
+    { .in = { { 0 } }, .n_in = 1, .attr = &(Attr){ { 2, { 1, 1 } } } },
+};
+
+QN_API QnValue *qn_reshape(QnGraph *g, QnValue *x, const QnShape *shape)
+{
+    if (!qn_value_is_poison(x) && qn_shape_is_equal(&x->type.shape, shape))
+        return x;
+    Attr a = { { shape->rank, { 0 } } };
+    memcpy(a.dims.d, shape->dim, sizeof a.dims.d);
+    return qn_emit1(g, &qn_op_reshape, &a, x);
+}
+
+/* Folds axes [axis, rank) into one: (N,C,H,W) at 1 gives (N,C*H*W). */
+QN_API QnValue *qn_flatten(QnGraph *g, QnValue *x, int axis)
+{
+    if (qn_value_is_poison(x))
+        return qn_graph_poison(g);
+    const QnShape *s = &x->type.shape;
+    if (axis < 0 || axis > s->rank) {
+        qn_fail(QN_EARG, "flatten: axis %d is out of range for rank %d", axis, s->rank);
+        return qn_graph_poison(g);
+    }
+    QnShape to = { .rank = axis + 1 };
+    memcpy(to.dim, s->dim, (size_t)axis * sizeof(QnDim));
+    to.dim[axis] = qn_shape_product(g, s, axis, s->rank);
+    return qn_reshape(g, x, &to);
+}
+
+const QnOp qn_op_reshape = {
+    .name = "reshape",
+    .version = 1,
+    .doc = "the same elements under another shape",
+    .n_in = 1,
+    .traits = QN_VIEW | QN_MOVES_DATA,
+    QN_ATTRS(Attr, reshape_fields),
+    .infer = reshape_infer,
+    .ref = reshape_ref,
+    .grad = reshape_grad,
+    .inplace = 1,
+    QN_SAMPLES(reshape_samples),
+};
+#endif
