@@ -89,16 +89,18 @@ typedef struct QnCost {
     double bytes_read, bytes_written;
 } QnCost;
 
-/* Row-major float64 copies of every tensor whatever its dtype; bool is 0 or 1. Operators with
- * .moves_data get 64-bit integers as their bit patterns and must only copy them. */
+/* Row-major float64 copies of every tensor whatever its dtype; bool is 0 or 1. With i64_bits (only
+ * for operators with QN_MOVES_DATA), the elements of i64 tensors are bit patterns in the doubles, to
+ * be copied as they are, except in the inputs of the operator's .index_in mask. */
 typedef struct QnRefArgs {
     const QnNode *node;
     const void *attr;
     int n_in, n_out;
     const QnType *const *in_type; /* concrete */
     const QnType *const *out_type;
-    const double *const *in;
+    const double *const *in; /* NULL: an absent input */
     double *const *out;
+    bool i64_bits;
 } QnRefArgs;
 
 typedef enum QnTrait {
@@ -212,6 +214,8 @@ struct QnOp {
     void (*lower)(QnGraph *g, QnNode *n, QnValue **out);
 
     const QnMapInfo *map; /* with QN_MAP */
+
+    unsigned index_in; /* with QN_MOVES_DATA: bit i set, input i holds indices, not data */
 
     unsigned inplace; /* bit i: output 0 may be written over input i by any kernel (maps: all).
                        * For several outputs: output k over input k where bit k is set and
