@@ -63,10 +63,11 @@ static QnStatus check_arity(const QnOp *op, QnValue *const *in, int n_in)
     return QN_OK;
 }
 
-static QnStatus infer(QnGraph *g, const QnOp *op, const void *attr, QnValue *const *in, int n_in,
-                      QnInfer *c)
+QnStatus qn_graph_infer(QnGraph *g, const QnOp *op, const void *attr, QnValue *const *in, int n_in,
+                        QnInfer *c)
 {
     static const QnType none = { .dtype = QN_DTYPE_COUNT }; /* an absent optional input */
+    QN_TRY(check_arity(op, in, n_in));
     const QnType *small[16], **types = small;
     if (n_in > QN_COUNT(small) && !(types = qn_arena_array(g->arena, (size_t)n_in, sizeof *types)))
         return QN_ENOMEM;
@@ -123,12 +124,11 @@ static const void *attr_or_defaults(QnGraph *g, const QnOp *op, const void *attr
 static QnStatus emit(QnGraph *g, const QnOp *op, const void *attr, QnValue *const *in, int n_in,
                      QnNode **out)
 {
-    QN_TRY(check_arity(op, in, n_in));
     const void *copy = attr_or_defaults(g, op, attr);
     if (!copy && op->attr_bytes)
         return qn_error_last()->code;
     QnInfer c;
-    QN_TRY(infer(g, op, copy, in, n_in, &c));
+    QN_TRY(qn_graph_infer(g, op, copy, in, n_in, &c));
     QnNode *n = qn_arena_alloc(g->arena, sizeof *n);
     QnValue **ins = qn_arena_copy(g->arena, in, (size_t)n_in * sizeof *in);
     QnValue *outs = qn_arena_array(g->arena, (size_t)QN_MAX(c.n_out, 1), sizeof *outs);

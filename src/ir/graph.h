@@ -84,6 +84,9 @@ void qn_node_name(QnGraph *g, QnNode *n, const char *name);
 
 /* ---- for emission (ir/build.c) and passes ---- */
 void qn_graph_link(QnGraph *g, QnNode *n); /* links at the cursor and numbers */
+/* Arity and output types of a node with these inputs (NULL: absent), into c->n_out, c->out. */
+QnStatus qn_graph_infer(QnGraph *g, const QnOp *op, const void *attr, QnValue *const *in, int n_in,
+                        QnInfer *c);
 /* All uses of `old` become uses of `new` at the next sweep; types must agree. */
 void qn_value_replace(QnValue *old, QnValue *replacement);
 /* Follows forwards. */

@@ -90,8 +90,8 @@ typedef struct QnCost {
 } QnCost;
 
 /* Row-major float64 copies of every tensor whatever its dtype; bool is 0 or 1. With i64_bits (only
- * for operators with QN_MOVES_DATA), the elements of i64 tensors are bit patterns in the doubles, to
- * be copied as they are, except in the inputs of the operator's .index_in mask. */
+ * for operators with QN_MOVES_DATA), the elements of i64 tensors are bit patterns in the doubles,
+ * to be copied as they are, except in the inputs of the operator's .index_in mask. */
 typedef struct QnRefArgs {
     const QnNode *node;
     const void *attr;

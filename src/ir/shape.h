@@ -42,7 +42,8 @@ bool qn_shape_axis(const QnShape *s, int64_t axis, int *out);
 
 QnShape qn_shape_make(int rank, const QnDim *dims);
 #define QN_SHAPE(...)                                                                              \
-    qn_shape_make((int)(sizeof((QnDim[]){ __VA_ARGS__ }) / sizeof(QnDim)), (QnDim[]){ __VA_ARGS__ })
+    ((QnShape){ .rank = (int)(sizeof((QnDim[]){ __VA_ARGS__ }) / sizeof(QnDim)),                   \
+                .dim = { __VA_ARGS__ } })
 
 /* "f32[8,1,28,28]" into buf, symbols as "?". Returns buf. */
 #define QN_TYPE_TEXT_BYTES 200
