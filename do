@@ -165,13 +165,15 @@ cmd_install_deps()
 # build_in FOLDER [cmake option...]
 build_in()
 {
-    local folder=$1
+    local folder=$1 log=$1.log
     shift
     command -v cmake >/dev/null && command -v ninja >/dev/null ||
         die "cmake and ninja are needed: run ./do install-deps"
     # shellcheck disable=SC2086
-    cmake -S . -B "$folder" -G Ninja --log-level=WARNING "$@" ${CMAKE_ARGS:-} ||
-        die "cmake failed in $folder"
+    cmake -S . -B "$folder" -G Ninja "$@" ${CMAKE_ARGS:-} >"$log" ||
+        die "cmake failed in $folder; $log has the rest"
+    grep -e '-- without' "$log" || true
+    mv "$log" "$folder/cmake.log"
     ninja -C "$folder" -j "$jobs" --quiet || die "the build in $folder failed"
 }
 

@@ -12,6 +12,7 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_compile_definitions(_GNU_SOURCE)
+add_compile_options(-ffp-contract=off) # clang's default differs from gcc's; kernels turn it on
 
 set(quern_warnings -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
     -Wvla -Wundef)
