@@ -30,7 +30,7 @@ add_custom_target(quern_generate
     COMMAND "${tools}/gen_ops" "${PROJECT_SOURCE_DIR}/src/ops" "${gen}"
     ${kernel_commands}
     BYPRODUCTS ${generated} ${tile_sources} ${kernel_lists} "${gen}/ops/ops.h"
-        "${gen}/ops/ops_list.h" "${gen}/include/quern/ops.h"
+        "${gen}/ops/ops_list.h" "${gen}/ops/tiles_list.h" "${gen}/include/quern/ops.h"
     COMMENT "registries" VERBATIM)
 
 add_library(quern_objects OBJECT ${sources} ${generated})

@@ -203,7 +203,7 @@ void qn_chart_lines(QnStr *out, const QnChart *chart, const QnChartText *how)
     }
     p.owner = p.dots + (size_t)p.columns * (size_t)p.rows;
     qn_chart_scale(range.x0, range.x1, 6, &sx);
-    qn_chart_scale(range.y0, range.y1, QN_MAX(p.rows / 3, 2), &sy);
+    qn_chart_scale(range.y0, range.y1, QN_MAX(p.rows / 2, 2), &sy);
     draw_series(&p, chart, &sx, &sy);
     add_rows(out, chart, &p, &sy, how);
     QnStr left = { 0 }, right = { 0 };
@@ -224,10 +224,11 @@ void qn_chart_bars(QnStr *out, const QnChartBar *bars, int n, double max, const 
 {
     int64_t label = 0, text = 0;
     char number[QN_STR_NUMBER];
+    bool find_max = !(max > 0);
     for (int i = 0; i < n; i++) {
         label = QN_MAX(label, qn_str_columns(bars[i].label));
         text = QN_MAX(text, bars[i].text ? qn_str_columns(bars[i].text) : 8);
-        if (!(max > 0) && bars[i].value > max)
+        if (find_max && bars[i].value > max)
             max = bars[i].value;
     }
     int columns = (int)QN_MAX(how->width - label - text - 4, 5);

@@ -43,7 +43,8 @@ typedef struct QnChartText {
 } QnChartText;
 void qn_chart_lines(QnStr *out, const QnChart *chart, const QnChartText *how);
 
-/* One bar a row: "label  ██████▌    0.873". The longest bar stands for the largest value. */
+/* One bar a row: "label  ██████▌    0.873". A full bar stands for `max`, or if that is 0 for the
+ * largest value. */
 typedef struct QnChartBar {
     const char *label;
     double value;
