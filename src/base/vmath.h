@@ -7,62 +7,112 @@
 #include "base/half.h"
 #include <math.h>
 
-#define QN_INF       INFINITY
-#define qn_min(a, b) ((a) < (b) ? (a) : (b))
-#define qn_max(a, b) ((a) > (b) ? (a) : (b))
+#define QN_INF        INFINITY
+#define qn_minf(a, b) ((a) < (b) ? (a) : (b))
+#define qn_maxf(a, b) ((a) > (b) ? (a) : (b))
 
-QN_INLINE float qn_sqrt(float x)
+QN_INLINE float qn_sqrtf(float x)
 {
     return sqrtf(x);
 }
 
-QN_INLINE float qn_abs(float x)
+QN_INLINE float qn_absf(float x)
 {
     return fabsf(x);
 }
 
-QN_INLINE float qn_floor(float x)
+QN_INLINE float qn_floorf(float x)
 {
     return floorf(x);
 }
 
-QN_INLINE float qn_ceil(float x)
+QN_INLINE float qn_ceilf(float x)
 {
     return ceilf(x);
 }
 
-QN_INLINE float qn_trunc(float x)
+QN_INLINE float qn_truncf(float x)
 {
     return truncf(x);
 }
 
-QN_INLINE float qn_rint(float x)
+QN_INLINE float qn_rintf(float x)
 {
     return rintf(x);
 }
 
-QN_INLINE float qn_fmod(float x, float y)
+QN_INLINE float qn_fmodf(float x, float y)
 {
     return fmodf(x, y);
 }
 
-QN_INLINE float qn_sin(float x)
+QN_INLINE float qn_sinf(float x)
 {
     return sinf(x);
 }
 
-QN_INLINE float qn_cos(float x)
+QN_INLINE float qn_cosf(float x)
 {
     return cosf(x);
 }
 
-QN_INLINE float qn_pow(float x, float y)
+QN_INLINE float qn_tanf(float x)
+{
+    return tanf(x);
+}
+
+QN_INLINE float qn_asinf(float x)
+{
+    return asinf(x);
+}
+
+QN_INLINE float qn_acosf(float x)
+{
+    return acosf(x);
+}
+
+QN_INLINE float qn_atanf(float x)
+{
+    return atanf(x);
+}
+
+QN_INLINE float qn_sinhf(float x)
+{
+    return sinhf(x);
+}
+
+QN_INLINE float qn_coshf(float x)
+{
+    return coshf(x);
+}
+
+QN_INLINE float qn_asinhf(float x)
+{
+    return asinhf(x);
+}
+
+QN_INLINE float qn_acoshf(float x)
+{
+    return acoshf(x);
+}
+
+QN_INLINE float qn_atanhf(float x)
+{
+    return atanhf(x);
+}
+
+QN_INLINE float qn_atan2f(float y, float x)
+{
+    return atan2f(y, x);
+}
+
+QN_INLINE float qn_powf(float x, float y)
 {
     return powf(x, y);
 }
 
 /* exp by 2^k * e^r, |r| <= ln(2)/2, e^r by its Taylor series to r^7 (remainder 2e-9). */
-QN_INLINE float qn_exp(float x)
+QN_INLINE float qn_expf(float x)
 {
     float c = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x; /* keeps k in range; NaN stays x */
     float k = rintf(c * 1.44269504f);
@@ -84,7 +134,7 @@ QN_INLINE float qn_exp(float x)
 }
 
 /* log by x = m * 2^e, m in [sqrt(1/2), sqrt(2)), log m = 2 atanh(s), s = (m-1)/(m+1). */
-QN_INLINE float qn_log(float x)
+QN_INLINE float qn_logf(float x)
 {
     float scaled = x < 1.17549435e-38f ? x * 8388608.0f : x;
     float bias = x < 1.17549435e-38f ? -23.0f : 0.0f;
@@ -104,7 +154,7 @@ QN_INLINE float qn_log(float x)
 }
 
 /* e^x - 1: the series near 0, where exp(x) - 1 cancels. */
-QN_INLINE float qn_expm1(float x)
+QN_INLINE float qn_expm1f(float x)
 {
     float p = 1.0f / 40320.0f;
     p = p * x + 1.0f / 5040.0f;
@@ -113,21 +163,21 @@ QN_INLINE float qn_expm1(float x)
     p = p * x + 1.0f / 24.0f;
     p = p * x + 1.0f / 6.0f;
     p = p * x + 0.5f;
-    float near = x + x * x * p, far = qn_exp(x) - 1.0f;
+    float near = x + x * x * p, far = qn_expf(x) - 1.0f;
     return fabsf(x) < 0.5f ? near : far;
 }
 
-QN_INLINE float qn_log1p(float x)
+QN_INLINE float qn_log1pf(float x)
 {
     float u = 1.0f + x, d = u - 1.0f; /* Kahan: the rounding error of 1+x cancels */
-    float y = qn_log(u) * (x / (d == 0.0f ? 1.0f : d));
+    float y = qn_logf(u) * (x / (d == 0.0f ? 1.0f : d));
     y = d == 0.0f ? x : y;
     return x == INFINITY ? x : y;
 }
 
-QN_INLINE float qn_tanh(float x)
+QN_INLINE float qn_tanhf(float x)
 {
-    float a = fabsf(x), e = qn_expm1(2.0f * a);
+    float a = fabsf(x), e = qn_expm1f(2.0f * a);
     float y = a > 9.01f ? 1.0f : e / (e + 2.0f);
     y = x != x ? x : y;
     return copysignf(y, x);
@@ -136,7 +186,7 @@ QN_INLINE float qn_tanh(float x)
 /* erf: Maclaurin series below 1 (to x^21, remainder 2e-10), above by erfc's continued form:
  * Abramowitz and Stegun 7.1.26 is too coarse, so 1 - t*exp(-x^2 + P(t)) with t = 1/(1 + x/2),
  * P the Chebyshev fit of W. J. Cody's function as in Press et al., error 1.2e-7 relative. */
-QN_INLINE float qn_erf(float x)
+QN_INLINE float qn_erff(float x)
 {
     float a = fabsf(x), z = x * x;
     float p = 1.0f / 76204800.0f;
@@ -161,7 +211,7 @@ QN_INLINE float qn_erf(float x)
     q = q * t + 0.37409196f;
     q = q * t + 1.00002368f;
     q = q * t - 1.26551223f;
-    float far = copysignf(1.0f - t * qn_exp(q - z), x);
+    float far = copysignf(1.0f - t * qn_expf(q - z), x);
     return a < 1.0f ? near : far;
 }
 

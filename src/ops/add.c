@@ -37,6 +37,11 @@ QN_API QnValue *qn_add(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_add, NULL, a, b);
 }
 
+QN_API QnValue *qn_add_scalar(QnGraph *g, QnValue *x, double b)
+{
+    return qn_add(g, x, qn_scalar_like(g, x, b));
+}
+
 const QnOp qn_op_add = {
     .name = "add",
     .version = 1,

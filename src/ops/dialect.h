@@ -3,8 +3,9 @@
  *   - by the host's compiler once per instruction set, with QN_TILE_ISA: only the scalar functions
  *     of maps, wrapped into loops over tiles by QN_MAP1..3;
  *   - as OpenCL C and CUDA C, with QN_DEVICE: scalar functions and kernels.
- * Scalar functions are QN_SCALAR, named <op>_f, take and return float, and use only the qn_ math
- * below, without branches on data where `?:` will do, so that loops over them vectorise. */
+ * Scalar functions are QN_SCALAR, named <op>_f, take and return float, and use only the math below
+ * (named as C's float functions: qn_expf; qn_exp is the graph's builder), without branches on data
+ * where `?:` will do, so that loops over them vectorise. */
 #ifndef QN_OPS_DIALECT_H
 #define QN_OPS_DIALECT_H
 
@@ -49,25 +50,35 @@ typedef unsigned short qn_ushort;
 #endif
 #endif
 
-#define QN_INF        INFINITY
-#define qn_exp(x)     exp(x)
-#define qn_log(x)     log(x)
-#define qn_log1p(x)   log1p(x)
-#define qn_expm1(x)   expm1(x)
-#define qn_tanh(x)    tanh(x)
-#define qn_erf(x)     erf(x)
-#define qn_sin(x)     sin(x)
-#define qn_cos(x)     cos(x)
-#define qn_pow(x, y)  pow(x, y)
-#define qn_sqrt(x)    sqrt(x)
-#define qn_abs(x)     fabs(x)
-#define qn_floor(x)   floor(x)
-#define qn_ceil(x)    ceil(x)
-#define qn_trunc(x)   trunc(x)
-#define qn_rint(x)    rint(x)
-#define qn_fmod(x, y) fmod(x, y)
-#define qn_min(a, b)  ((a) < (b) ? (a) : (b))
-#define qn_max(a, b)  ((a) > (b) ? (a) : (b))
+#define QN_INF          INFINITY
+#define qn_expf(x)      exp(x)
+#define qn_logf(x)      log(x)
+#define qn_log1pf(x)    log1p(x)
+#define qn_expm1f(x)    expm1(x)
+#define qn_tanhf(x)     tanh(x)
+#define qn_erff(x)      erf(x)
+#define qn_sinf(x)      sin(x)
+#define qn_cosf(x)      cos(x)
+#define qn_tanf(x)      tan(x)
+#define qn_asinf(x)     asin(x)
+#define qn_acosf(x)     acos(x)
+#define qn_atanf(x)     atan(x)
+#define qn_sinhf(x)     sinh(x)
+#define qn_coshf(x)     cosh(x)
+#define qn_asinhf(x)    asinh(x)
+#define qn_acoshf(x)    acosh(x)
+#define qn_atanhf(x)    atanh(x)
+#define qn_atan2f(y, x) atan2(y, x)
+#define qn_powf(x, y)   pow(x, y)
+#define qn_sqrtf(x)     sqrt(x)
+#define qn_absf(x)      fabs(x)
+#define qn_floorf(x)    floor(x)
+#define qn_ceilf(x)     ceil(x)
+#define qn_truncf(x)    trunc(x)
+#define qn_rintf(x)     rint(x)
+#define qn_fmodf(x, y)  fmod(x, y)
+#define qn_minf(a, b)   ((a) < (b) ? (a) : (b))
+#define qn_maxf(a, b)   ((a) > (b) ? (a) : (b))
 
 /* Storage type of a node's floating-point tensors: QN_T is float, or 16 bits when QN_F16 or QN_BF16
  * is defined. Arithmetic is in float. */

@@ -37,6 +37,11 @@ QN_API QnValue *qn_mul(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_mul, NULL, a, b);
 }
 
+QN_API QnValue *qn_mul_scalar(QnGraph *g, QnValue *x, double b)
+{
+    return qn_mul(g, x, qn_scalar_like(g, x, b));
+}
+
 const QnOp qn_op_mul = {
     .name = "mul",
     .version = 1,

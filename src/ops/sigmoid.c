@@ -3,7 +3,7 @@
 
 QN_SCALAR float sigmoid_f(float x)
 {
-    return 1.0f / (1.0f + qn_exp(-x));
+    return 1.0f / (1.0f + qn_expf(-x));
 }
 QN_MAP1(sigmoid)
 

@@ -3,7 +3,7 @@
 
 QN_SCALAR float silu_f(float x)
 {
-    return x / (1.0f + qn_exp(-x));
+    return x / (1.0f + qn_expf(-x));
 }
 QN_MAP1(silu)
 

@@ -10,19 +10,19 @@ QN_KERNEL softmax_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_
     int lid = qn_lid(), size = qn_group_size();
     float m = -QN_INF;
     for (qn_long i = lid; i < n; i += size)
-        m = qn_max(m, qn_load(x, base + i * inner));
+        m = qn_maxf(m, qn_load(x, base + i * inner));
     part[lid] = m;
     QN_SYNC();
     for (int h = size / 2; h > 0; h /= 2) {
         if (lid < h)
-            part[lid] = qn_max(part[lid], part[lid + h]);
+            part[lid] = qn_maxf(part[lid], part[lid + h]);
         QN_SYNC();
     }
     m = part[0];
     QN_SYNC();
     float s = 0.0f;
     for (qn_long i = lid; i < n; i += size)
-        s += qn_exp(qn_load(x, base + i * inner) - m);
+        s += qn_expf(qn_load(x, base + i * inner) - m);
     part[lid] = s;
     QN_SYNC();
     for (int h = size / 2; h > 0; h /= 2) {
@@ -32,7 +32,7 @@ QN_KERNEL softmax_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_
     }
     float r = 1.0f / part[0];
     for (qn_long i = lid; i < n; i += size)
-        qn_store(y, base + i * inner, qn_exp(qn_load(x, base + i * inner) - m) * r);
+        qn_store(y, base + i * inner, qn_expf(qn_load(x, base + i * inner) - m) * r);
 }
 #endif
 

@@ -1,0 +1,49 @@
+/* y = |x| */
+#include "ops/dialect.h"
+
+QN_SCALAR float abs_f(float x)
+{
+    return qn_absf(x);
+}
+QN_MAP1(abs)
+
+#ifdef QN_HOST
+
+static double abs_ref(const double *x, const double *param)
+{
+    (void)param;
+    return fabs(x[0]);
+}
+
+static int64_t abs_ref_int(const int64_t *x)
+{
+    return x[0] < 0 ? (int64_t)(0 - (uint64_t)x[0]) : x[0];
+}
+
+static void abs_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    dx[0] = qn_mul(g, dy[0], qn_sign(g, n->in[0]));
+}
+
+static const QnSample abs_samples[] = {
+    { .in = { { 2, { 4, 7 }, .keep_off = 0.01 } }, .n_in = 1 },
+    { .in = { { 1, { 130 }, .keep_off = 0.01 } }, .n_in = 1, .lo = -1000, .hi = 1000 },
+};
+
+QN_API QnValue *qn_abs(QnGraph *g, QnValue *x)
+{
+    return qn_emit1(g, &qn_op_abs, NULL, x);
+}
+
+const QnOp qn_op_abs = {
+    .name = "abs",
+    .version = 1,
+    .doc = "|x|",
+    .n_in = 1,
+    .traits = QN_MAP | QN_ANY_LAYOUT,
+    .grad = abs_grad,
+    .map = &(const QnMapInfo){ .ref = abs_ref, .ref_int = abs_ref_int, .flops = 1 },
+    .device = QN_TEXT(abs),
+    QN_SAMPLES(abs_samples),
+};
+#endif

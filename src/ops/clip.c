@@ -1,0 +1,78 @@
+/* y = x, cut to lo..hi, on every dtype */
+#include "ops/dialect.h"
+
+QN_SCALAR float clip_f(float x, float lo, float hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+QN_MAP1P(clip, p0, p1)
+
+#ifdef QN_HOST
+
+typedef struct Attr {
+    double lo;
+    double hi;
+} Attr;
+
+static const QnAttrField clip_fields[] = {
+    { .name = "lo",
+      .kind = QN_ATTR_FLOAT,
+      .offset = offsetof(Attr, lo),
+      .def = -INFINITY,
+      .doc = "least value" },
+    { .name = "hi",
+      .kind = QN_ATTR_FLOAT,
+      .offset = offsetof(Attr, hi),
+      .def = INFINITY,
+      .doc = "greatest value" },
+};
+
+static double clip_ref(const double *x, const double *param)
+{
+    return x[0] < param[0] ? param[0] : x[0] > param[1] ? param[1] : x[0];
+}
+
+/* where x lies in lo..hi, the ends included */
+static void clip_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    const Attr *a = n->attr;
+    QnValue *x = n->in[0];
+    QnValue *above = qn_greater_equal(g, x, qn_scalar_like(g, x, a->lo));
+    QnValue *below = qn_less_equal(g, x, qn_scalar_like(g, x, a->hi));
+    dx[0] = qn_where(g, qn_logical_and(g, above, below), dy[0], qn_scalar_like(g, dy[0], 0));
+}
+
+static const QnSample clip_samples[] = {
+    { .in = { { 2, { 4, 7 }, .keep_off = 0.01, .kink = 0.5 } },
+      .n_in = 1,
+      .attr = &(Attr){ -0.5, 1 },
+      .lo = -3,
+      .hi = 3 },
+    { .in = { { 1, { 130 }, .keep_off = 0.01, .kink = 2 } },
+      .n_in = 1,
+      .attr = &(Attr){ -INFINITY, 2 },
+      .lo = -10,
+      .hi = 10 },
+    { .in = { { 1, { 9 }, .dtype = QN_DTYPE_I32, .lo = -9, .hi = 9 } },
+      .n_in = 1,
+      .attr = &(Attr){ -3, 5 } },
+};
+
+QN_API QnValue *qn_clip(QnGraph *g, QnValue *x, double lo, double hi)
+{
+    return qn_emit1(g, &qn_op_clip, &(Attr){ lo, hi }, x);
+}
+
+const QnOp qn_op_clip = {
+    .name = "clip",
+    .version = 1,
+    .doc = "x within lo..hi",
+    .n_in = 1,
+    .traits = QN_MAP | QN_ANY_LAYOUT,
+    QN_ATTRS(Attr, clip_fields),
+    .grad = clip_grad,
+    .map = &(const QnMapInfo){ .ref = clip_ref, .flops = 2 },
+    .device = QN_TEXT(clip),
+    QN_SAMPLES(clip_samples),
+};
+#endif

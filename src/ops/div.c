@@ -1,0 +1,58 @@
+/* y = a / b, with broadcasting. Integers: rounded toward zero, and 0 where b is 0. */
+#include "ops/dialect.h"
+
+QN_SCALAR float div_f(float a, float b)
+{
+    return a / b;
+}
+QN_MAP2(div)
+
+#ifdef QN_HOST
+
+static double div_ref(const double *x, const double *param)
+{
+    (void)param;
+    return x[0] / x[1];
+}
+
+static int64_t div_ref_int(const int64_t *x)
+{
+    if (x[1] == 0)
+        return 0;
+    return x[1] == -1 ? (int64_t)(0 - (uint64_t)x[0]) : x[0] / x[1];
+}
+
+/* db = -dy y / b */
+static void div_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    QnValue *b = n->in[1], *da = qn_div(g, dy[0], b);
+    dx[0] = qn_sum_to(g, da, &n->in[0]->type.shape);
+    dx[1] = qn_sum_to(g, qn_neg(g, qn_mul(g, da, &n->out[0])), &n->in[1]->type.shape);
+}
+
+static const QnSample div_samples[] = {
+    { .in = { { 2, { 4, 7 } }, { 2, { 4, 7 }, .lo = 0.3, .hi = 3 } }, .n_in = 2 },
+    { .in = { { 3, { 2, 3, 5 } }, { 2, { 3, 1 }, .lo = 0.3, .hi = 3 } }, .n_in = 2 },
+    { .in = { { 1, { 130 } }, { 0, .lo = 0.3, .hi = 3 } }, .n_in = 2 },
+    { .in = { { 1, { 9 }, .dtype = QN_DTYPE_I32, .lo = -9, .hi = 9 },
+              { 1, { 9 }, .dtype = QN_DTYPE_I32, .lo = -3, .hi = 3 } },
+      .n_in = 2 },
+};
+
+QN_API QnValue *qn_div(QnGraph *g, QnValue *a, QnValue *b)
+{
+    return qn_emit2(g, &qn_op_div, NULL, a, b);
+}
+
+const QnOp qn_op_div = {
+    .name = "div",
+    .version = 1,
+    .doc = "a / b",
+    .n_in = 2,
+    .traits = QN_MAP | QN_ANY_LAYOUT,
+    .grad = div_grad,
+    .map = &(const QnMapInfo){ .ref = div_ref, .ref_int = div_ref_int, .flops = 4 },
+    .device = QN_TEXT(div),
+    QN_SAMPLES(div_samples),
+};
+#endif

@@ -1,0 +1,50 @@
+/* GELU, exact: y = x Phi(x), Phi(x) = (1 + erf(x / sqrt 2)) / 2. Hendrycks and Gimpel 2016. */
+#include "ops/dialect.h"
+
+QN_SCALAR float gelu_f(float x)
+{
+    return 0.5f * x * (1.0f + qn_erff(0.707106781f * x));
+}
+QN_MAP1(gelu)
+
+#ifdef QN_HOST
+
+static double gelu_ref(const double *x, const double *param)
+{
+    (void)param;
+    return 0.5 * x[0] * (1 + erf(x[0] * M_SQRT1_2));
+}
+
+/* dx = dy (Phi(x) + x phi(x)), phi the normal density */
+static void gelu_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    QnValue *x = n->in[0];
+    QnValue *e = qn_erf(g, qn_mul_scalar(g, x, M_SQRT1_2));
+    QnValue *upper = qn_add_scalar(g, qn_mul_scalar(g, e, 0.5), 0.5);
+    QnValue *density = qn_exp(g, qn_mul_scalar(g, qn_square(g, x), -0.5));
+    density = qn_mul_scalar(g, density, 0.5 * M_SQRT1_2 * M_2_SQRTPI); /* 1 / sqrt(2 pi) */
+    dx[0] = qn_mul(g, dy[0], qn_add(g, upper, qn_mul(g, x, density)));
+}
+
+static const QnSample gelu_samples[] = {
+    { .in = { { 2, { 4, 7 } } }, .n_in = 1, .lo = -3, .hi = 3 },
+    { .in = { { 1, { 130 } } }, .n_in = 1, .lo = -10, .hi = 10 },
+};
+
+QN_API QnValue *qn_gelu(QnGraph *g, QnValue *x)
+{
+    return qn_emit1(g, &qn_op_gelu, NULL, x);
+}
+
+const QnOp qn_op_gelu = {
+    .name = "gelu",
+    .version = 1,
+    .doc = "x times the normal distribution function",
+    .n_in = 1,
+    .traits = QN_MAP | QN_FLOAT_ONLY | QN_ANY_LAYOUT,
+    .grad = gelu_grad,
+    .map = &(const QnMapInfo){ .ref = gelu_ref, .flops = 25 },
+    .device = QN_TEXT(gelu),
+    QN_SAMPLES(gelu_samples),
+};
+#endif

@@ -1,0 +1,55 @@
+/* GELU approximated: y = x (1 + tanh(c (x + 0.044715 x^3))) / 2, c = sqrt(2 / pi). Hendrycks and
+ * Gimpel 2016. */
+#include "ops/dialect.h"
+
+QN_SCALAR float gelu_tanh_f(float x)
+{
+    return 0.5f * x * (1.0f + qn_tanhf(0.797884561f * (x + 0.044715f * x * x * x)));
+}
+QN_MAP1(gelu_tanh)
+
+#ifdef QN_HOST
+
+#define GELU_C (M_SQRT1_2 * M_2_SQRTPI) /* sqrt(2 / pi) */
+
+static double gelu_tanh_ref(const double *x, const double *param)
+{
+    (void)param;
+    return 0.5 * x[0] * (1 + tanh(GELU_C * (x[0] + 0.044715 * x[0] * x[0] * x[0])));
+}
+
+/* t = tanh u: dx = dy ((1 + t) / 2 + x (1 - t^2) u' / 2) */
+static void gelu_tanh_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    QnValue *x = n->in[0], *x2 = qn_square(g, x);
+    QnValue *poly = qn_add_scalar(g, qn_mul_scalar(g, x2, 0.044715 * GELU_C), GELU_C);
+    QnValue *t = qn_tanh(g, qn_mul(g, x, poly));
+    QnValue *du = qn_add_scalar(g, qn_mul_scalar(g, x2, 3 * 0.044715 * GELU_C), GELU_C);
+    QnValue *bend =
+        qn_mul(g, x, qn_mul(g, qn_sub(g, qn_scalar_like(g, t, 1), qn_square(g, t)), du));
+    QnValue *slope = qn_add_scalar(g, qn_add(g, t, bend), 1);
+    dx[0] = qn_mul(g, dy[0], qn_mul_scalar(g, slope, 0.5));
+}
+
+static const QnSample gelu_tanh_samples[] = {
+    { .in = { { 2, { 4, 7 } } }, .n_in = 1, .lo = -3, .hi = 3 },
+    { .in = { { 1, { 130 } } }, .n_in = 1, .lo = -10, .hi = 10 },
+};
+
+QN_API QnValue *qn_gelu_tanh(QnGraph *g, QnValue *x)
+{
+    return qn_emit1(g, &qn_op_gelu_tanh, NULL, x);
+}
+
+const QnOp qn_op_gelu_tanh = {
+    .name = "gelu_tanh",
+    .version = 1,
+    .doc = "GELU by its tanh approximation",
+    .n_in = 1,
+    .traits = QN_MAP | QN_FLOAT_ONLY | QN_ANY_LAYOUT,
+    .grad = gelu_tanh_grad,
+    .map = &(const QnMapInfo){ .ref = gelu_tanh_ref, .flops = 24 },
+    .device = QN_TEXT(gelu_tanh),
+    QN_SAMPLES(gelu_tanh_samples),
+};
+#endif

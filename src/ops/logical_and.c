@@ -1,0 +1,60 @@
+/* y = a and b */
+#include "ops/dialect.h"
+
+QN_SCALAR float logical_and_f(float a, float b)
+{
+    return (a != 0.0f && b != 0.0f) ? 1.0f : 0.0f;
+}
+QN_MAP2(logical_and)
+
+#ifdef QN_HOST
+
+static QnStatus logical_and_infer(QnInfer *c)
+{
+    if (c->in[0]->dtype != QN_DTYPE_BOOL)
+        return qn_fail(QN_EDTYPE,
+                       "logical_and: needs bool operands, not %s; compare with zero first",
+                       qn_dtype_name(c->in[0]->dtype));
+    return qn_infer_map(c, &qn_op_logical_and);
+}
+
+static double logical_and_ref(const double *x, const double *param)
+{
+    (void)param;
+    return x[0] != 0 && x[1] != 0;
+}
+
+static int64_t logical_and_ref_int(const int64_t *x)
+{
+    return x[0] != 0 && x[1] != 0;
+}
+
+static const QnSample logical_and_samples[] = {
+    { .in = { { 2, { 4, 7 }, .dtype = QN_DTYPE_BOOL, .lo = 0, .hi = 1 },
+              { 2, { 4, 7 }, .dtype = QN_DTYPE_BOOL, .lo = 0, .hi = 1 } },
+      .n_in = 2 },
+    { .in = { { 3, { 2, 3, 5 }, .dtype = QN_DTYPE_BOOL, .lo = 0, .hi = 1 },
+              { 2, { 3, 1 }, .dtype = QN_DTYPE_BOOL, .lo = 0, .hi = 1 } },
+      .n_in = 2 },
+    { .in = { { 1, { 130 }, .dtype = QN_DTYPE_BOOL, .lo = 0, .hi = 1 },
+              { 0, .dtype = QN_DTYPE_BOOL, .lo = 0, .hi = 1 } },
+      .n_in = 2 },
+};
+
+QN_API QnValue *qn_logical_and(QnGraph *g, QnValue *a, QnValue *b)
+{
+    return qn_emit2(g, &qn_op_logical_and, NULL, a, b);
+}
+
+const QnOp qn_op_logical_and = {
+    .name = "logical_and",
+    .version = 1,
+    .doc = "a and b",
+    .n_in = 2,
+    .traits = QN_MAP | QN_COMMUTATIVE | QN_ANY_LAYOUT | QN_NO_GRAD,
+    .infer = logical_and_infer,
+    .map = &(const QnMapInfo){ .ref = logical_and_ref, .ref_int = logical_and_ref_int, .flops = 1 },
+    .device = QN_TEXT(logical_and),
+    QN_SAMPLES(logical_and_samples),
+};
+#endif

@@ -1,0 +1,68 @@
+/* y = a^b, with broadcasting. Integers: negative powers are rounded toward zero. */
+#include "ops/dialect.h"
+
+QN_SCALAR float pow_f(float a, float b)
+{
+    return qn_powf(a, b);
+}
+QN_MAP2(pow)
+
+#ifdef QN_HOST
+
+static double pow_ref(const double *x, const double *param)
+{
+    (void)param;
+    return pow(x[0], x[1]);
+}
+
+static int64_t pow_ref_int(const int64_t *x)
+{
+    uint64_t y = 1, base = (uint64_t)x[0];
+    if (x[1] < 0)
+        return x[0] == 1 ? 1 : x[0] == -1 ? (x[1] & 1 ? -1 : 1) : 0;
+    for (uint64_t e = (uint64_t)x[1]; e; e >>= 1) {
+        y = e & 1 ? y * base : y; /* wraps, as hardware does */
+        base *= base;
+    }
+    return (int64_t)y;
+}
+
+/* da = dy b a^(b - 1); db = dy y ln a, and 0 where a has no logarithm */
+static void pow_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    QnValue *a = n->in[0], *b = n->in[1];
+    QnValue *da = qn_mul(g, b, qn_pow(g, a, qn_add_scalar(g, b, -1)));
+    QnValue *positive = qn_greater(g, a, qn_scalar_like(g, a, 0));
+    QnValue *log_a = qn_log(g, qn_where(g, positive, a, qn_scalar_like(g, a, 1)));
+    dx[0] = qn_sum_to(g, qn_mul(g, dy[0], da), &n->in[0]->type.shape);
+    dx[1] = qn_sum_to(g, qn_mul(g, dy[0], qn_mul(g, &n->out[0], log_a)), &n->in[1]->type.shape);
+}
+
+static const QnSample pow_samples[] = {
+    { .in = { { 2, { 4, 7 }, .lo = 0.3, .hi = 3 }, { 2, { 4, 7 }, .lo = -2, .hi = 2 } },
+      .n_in = 2 },
+    { .in = { { 3, { 2, 3, 5 }, .lo = 0.3, .hi = 3 }, { 2, { 3, 1 }, .lo = -2, .hi = 2 } },
+      .n_in = 2 },
+    { .in = { { 1, { 130 }, .lo = 0.3, .hi = 3 }, { 0, .lo = -2, .hi = 2 } }, .n_in = 2 },
+    { .in = { { 1, { 9 }, .dtype = QN_DTYPE_I32, .lo = -3, .hi = 3 },
+              { 1, { 9 }, .dtype = QN_DTYPE_I32, .lo = 0, .hi = 5 } },
+      .n_in = 2 },
+};
+
+QN_API QnValue *qn_pow(QnGraph *g, QnValue *a, QnValue *b)
+{
+    return qn_emit2(g, &qn_op_pow, NULL, a, b);
+}
+
+const QnOp qn_op_pow = {
+    .name = "pow",
+    .version = 1,
+    .doc = "a^b",
+    .n_in = 2,
+    .traits = QN_MAP | QN_ANY_LAYOUT,
+    .grad = pow_grad,
+    .map = &(const QnMapInfo){ .ref = pow_ref, .ref_int = pow_ref_int, .flops = 30 },
+    .device = QN_TEXT(pow),
+    QN_SAMPLES(pow_samples),
+};
+#endif
