@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define AT(Type, base, field)       (*(Type *)((char *)(base) + (field)->offset))
-#define AT_CONST(Type, base, field) (*(const Type *)((const char *)(base) + (field)->offset))
+#define AT_CONST(Type, base, field) (*(Type const *)((const char *)(base) + (field)->offset))
 
 void qn_attr_defaults(const QnOp *op, void *attr)
 {
