@@ -15,7 +15,8 @@ add_compile_definitions(_GNU_SOURCE)
 add_compile_options(-ffp-contract=off) # clang's default differs from gcc's; kernels turn it on
 
 set(quern_warnings -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-    -Wvla -Wundef)
+    -Wvla -Wundef
+    -Wno-missing-field-initializers) # a field left out of a table is zero, as meant
 
 set(werror ${QUERN_WERROR})
 if(werror STREQUAL "AUTO")
