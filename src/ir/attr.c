@@ -253,3 +253,9 @@ void *qn_attr_copy(QnArena *arena, const QnOp *op, const void *attr,
     }
     return copy;
 }
+
+const char *qn_node_label(const QnNode *n)
+{
+    const QnAttrField *f = qn_attr_find(n->op, "name");
+    return f && f->kind == QN_ATTR_STRING ? AT_CONST(const char *, n->attr, f) : NULL;
+}

@@ -82,6 +82,9 @@ void qn_scope_pop(QnGraph *g);
 /* Sets a node's name to scope + name. */
 void qn_node_name(QnGraph *g, QnNode *n, const char *name);
 
+/* The string attribute "name" of an input or state node; NULL: the operator has none. */
+const char *qn_node_label(const QnNode *n);
+
 /* ---- for emission (ir/build.c) and passes ---- */
 void qn_graph_link(QnGraph *g, QnNode *n); /* links at the cursor and numbers */
 /* Arity and output types of a node with these inputs (NULL: absent), into c->n_out, c->out. */

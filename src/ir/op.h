@@ -117,6 +117,8 @@ typedef enum QnTrait {
     QN_NO_GRAD = 1 << 10,    /* has no useful derivative: gradients stop here, silently */
     QN_NO_FOLD = 1 << 11,    /* do not evaluate at compile time even if all inputs are constant */
     QN_FLOAT_ONLY = 1 << 12, /* maps: integer and bool inputs are refused */
+    QN_INPUT = 1 << 13,      /* a leaf that is fed; its string attribute "name" says by what name */
+    QN_STATE = 1 << 14,      /* a leaf that lives across runs, with a "name" likewise */
 } QnTrait;
 
 /* ---- maps ------------------------------------------------------------------------------------ */

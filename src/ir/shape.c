@@ -56,6 +56,29 @@ void qn_shape_strides(const QnShape *s, int64_t stride[QN_MAX_RANK])
     }
 }
 
+void qn_type_order(const QnType *t, int axis[QN_MAX_RANK])
+{
+    int rank = t->shape.rank, n = 0;
+    bool last = t->layout == QN_LAYOUT_CHANNELS_LAST && rank >= 3;
+    for (int i = 0; i < rank; i++) {
+        if (!(last && i == 1))
+            axis[n++] = i;
+    }
+    if (last)
+        axis[n] = 1;
+}
+
+void qn_type_strides(const QnType *t, int64_t stride[QN_MAX_RANK])
+{
+    int axis[QN_MAX_RANK];
+    int64_t n = 1;
+    qn_type_order(t, axis);
+    for (int i = t->shape.rank - 1; i >= 0; i--) {
+        stride[axis[i]] = n;
+        n *= t->shape.dim[axis[i]];
+    }
+}
+
 bool qn_shape_axis(const QnShape *s, int64_t axis, int *out)
 {
     if (axis < -s->rank || axis >= s->rank)

@@ -37,6 +37,10 @@ bool qn_type_is_equal(const QnType *a, const QnType *b);
 
 /* Row-major strides in elements of a concrete shape. */
 void qn_shape_strides(const QnShape *s, int64_t stride[QN_MAX_RANK]);
+/* Strides in elements by logical axis, the layout considered. */
+void qn_type_strides(const QnType *t, int64_t stride[QN_MAX_RANK]);
+/* Logical axes from slowest to fastest in memory. */
+void qn_type_order(const QnType *t, int axis[QN_MAX_RANK]);
 /* Negative axes count from the end. false: out of range. */
 bool qn_shape_axis(const QnShape *s, int64_t axis, int *out);
 

@@ -57,7 +57,7 @@ const QnOp qn_op_input = {
     .name = "input",
     .version = 1,
     .doc = "a tensor fed at each run",
-    .traits = QN_LEAF | QN_NO_GRAD | QN_NO_FOLD,
+    .traits = QN_LEAF | QN_INPUT | QN_NO_GRAD | QN_NO_FOLD,
     QN_ATTRS(Attr, input_fields),
     .infer = input_infer,
     .cost = input_cost,

@@ -62,7 +62,7 @@ const QnOp qn_op_state = {
     .name = "state",
     .version = 1,
     .doc = "a tensor that lives across runs",
-    .traits = QN_LEAF | QN_NO_GRAD | QN_NO_FOLD,
+    .traits = QN_LEAF | QN_STATE | QN_NO_GRAD | QN_NO_FOLD,
     QN_ATTRS(QnStateAttr, state_fields),
     .infer = state_infer,
     .cost = state_cost,

@@ -1,0 +1,247 @@
+#include "rt/blocks.h"
+
+#include <string.h>
+
+static bool is_view(const QnNode *n)
+{
+    return (n->op->traits & QN_VIEW) && n->out[0].type.layout == QN_LAYOUT_PLAIN &&
+           n->in[0]->type.layout == QN_LAYOUT_PLAIN;
+}
+
+/* The value whose memory v is, through views; the output of an assign is its value. */
+static const QnValue *root_of(const QnValue *v)
+{
+    for (;;) {
+        if (is_view(v->node))
+            v = v->node->in[0];
+        else if (v->node->op->traits & QN_EFFECT)
+            v = v->node->in[1];
+        else
+            return v;
+    }
+}
+
+static QnStatus new_block(QnBlocks *b, QnBlock block, int64_t *out)
+{
+    QN_TRY(QN_GROW(b->blocks, b->cap, b->n));
+    *out = b->n;
+    b->blocks[b->n++] = block;
+    return QN_OK;
+}
+
+static bool is_state_root(const QnValue *v)
+{
+    return (v->node->op->traits & QN_STATE) != 0;
+}
+
+/* Whether kernel and operator allow output `out` over input `in` of n. */
+static bool may_overlap(const QnBlocks *b, const QnNode *n, int in, int out)
+{
+    const QnKernel *k = b->kernels[n->id];
+    const QnType *x = &n->in[in]->type, *y = &n->out[out].type;
+    if (!k || (k->flags & QN_KERNEL_NO_INPLACE) || qn_type_bytes(x) != qn_type_bytes(y))
+        return false;
+    if (n->op->map || (n->op->traits & QN_MAP))
+        return qn_shape_is_equal(&x->shape, &y->shape) && x->layout == y->layout &&
+               qn_dtype_bytes(x->dtype) == qn_dtype_bytes(y->dtype);
+    if (!(n->op->inplace >> in & 1))
+        return false;
+    return n->op->inplace_pairs ? in == out : out == 0;
+}
+
+/* ---- assigns ---- */
+
+/* Whether node n may overwrite state s with its output r: nothing may read s's old content later,
+ * and n itself only through an input that its output may lie over. */
+static bool can_place(const QnBlocks *b, const QnNode *assign, const QnValue *s, const QnValue *r)
+{
+    const QnNode *p = r->node;
+    if (!b->kernels[p->id] || b->of[r->id] >= 0 ||
+        qn_type_bytes(&r->type) != qn_type_bytes(&s->type))
+        return false;
+    for (int64_t i = 0; i < b->graph->n_outputs; i++) {
+        if (root_of(b->graph->outputs[i].value) == s)
+            return false;
+    }
+    QN_GRAPH_EACH(b->graph, n)
+    {
+        for (int i = 0; i < n->n_in; i++) {
+            if (!n->in[i] || root_of(n->in[i]) != s || is_view(n) || n == assign)
+                continue;
+            bool early = n->id < p->id && !(n->op->traits & QN_EFFECT);
+            bool same = n == p && may_overlap(b, p, i, r->index);
+            if (!early && !same)
+                return false;
+        }
+    }
+    return true;
+}
+
+static QnStatus place_assigns(QnBlocks *b)
+{
+    QN_GRAPH_EACH(b->graph, n)
+    {
+        if (!(n->op->traits & QN_EFFECT))
+            continue;
+        const QnValue *s = n->in[0], *r = root_of(n->in[1]);
+        if (!is_state_root(s))
+            return qn_fail(QN_EGRAPH, "%s: its first input is no state", n->op->name);
+        b->role[n->id] = QN_ROLE_COPY;
+        if (is_state_root(r) && r != s) {
+            QN_GRAPH_EACH(b->graph, m)
+            {
+                if ((m->op->traits & QN_EFFECT) && m->in[0] == r)
+                    return qn_fail(QN_EUNSUPPORTED,
+                                   "assign to '%s' reads state '%s', which is "
+                                   "assigned in the same run",
+                                   qn_node_label(s->node), qn_node_label(r->node));
+            }
+        }
+        if (can_place(b, n, s, r)) {
+            b->of[r->id] = b->of[s->id];
+            b->inplace[r->node->id] |= r->index == 0;
+            b->role[n->id] = QN_ROLE_PLACED;
+        }
+    }
+    return QN_OK;
+}
+
+/* ---- lifetimes ---- */
+
+static QnStatus leaf_block(QnBlocks *b, const QnNode *n)
+{
+    QnBlock block = { .first = n->id, .last = n->id };
+    const QnValue *v = &n->out[0];
+    block.bytes = qn_type_bytes(&v->type);
+    if (block.bytes < 0)
+        return qn_fail(QN_ESHAPE, "%s '%s': its shape is symbolic; bind it first", n->op->name,
+                       qn_node_label(n) ? qn_node_label(n) : "");
+    if (n->op->traits & QN_STATE) {
+        block.place = QN_PLACE_STATE;
+        block.slot = b->store ? qn_store_find(b->store, qn_node_label(n)) : NULL;
+        if (!block.slot)
+            return qn_fail(QN_ENOTFOUND, "state '%s' is not in the store", qn_node_label(n));
+        for (int64_t i = 0; i < b->n; i++) {
+            if (b->blocks[i].slot == block.slot)
+                return qn_fail(QN_EGRAPH, "state '%s' stands in the graph twice", qn_node_label(n));
+        }
+    } else if (n->op->traits & QN_INPUT) {
+        block.first = 0;
+    } else {
+        block.place = QN_PLACE_CONSTANT;
+    }
+    return new_block(b, block, &b->of[v->id]);
+}
+
+/* Last reading of each value, views' readings counted as their root's. */
+static int64_t *last_reads(const QnBlocks *b)
+{
+    const QnGraph *g = b->graph;
+    int64_t *last = qn_arena_array(b->arena, (size_t)g->n_values + 1, sizeof *last);
+    if (!last)
+        return NULL;
+    for (int64_t i = 0; i < g->n_values; i++)
+        last[i] = -1;
+    QN_GRAPH_EACH(g, n)
+    {
+        int64_t at = b->role[n->id] == QN_ROLE_COPY ? g->n_nodes : n->id;
+        for (int i = 0; i < n->n_in; i++) {
+            if (n->in[i] && !is_view(n)) {
+                int64_t *l = &last[root_of(n->in[i])->id];
+                *l = QN_MAX(*l, at);
+            }
+        }
+    }
+    for (int64_t i = 0; i < g->n_outputs; i++)
+        last[root_of(g->outputs[i].value)->id] = g->n_nodes;
+    return last;
+}
+
+/* How many inputs of n lie in the block. */
+static int reads_of_block(const QnBlocks *b, const QnNode *n, int64_t block)
+{
+    int k = 0;
+    for (int i = 0; i < n->n_in; i++)
+        k += n->in[i] && b->of[n->in[i]->id] == block;
+    return k;
+}
+
+/* An input of n that dies here and may lie under output `out`; -1: none. */
+static int find_inplace(const QnBlocks *b, const QnNode *n, int out, const bool *taken)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        if (!n->in[i] || taken[i] || !may_overlap(b, n, i, out))
+            continue;
+        const QnBlock *block = &b->blocks[b->of[n->in[i]->id]];
+        if (block->place == QN_PLACE_ARENA && block->last == n->id &&
+            block->bytes == qn_type_bytes(&n->out[out].type) &&
+            reads_of_block(b, n, b->of[n->in[i]->id]) == 1)
+            return i;
+    }
+    return -1;
+}
+
+static QnStatus step_blocks(QnBlocks *b, const QnNode *n, const int64_t *last)
+{
+    bool small[32] = { 0 }, *taken = small;
+    if (n->n_in > QN_COUNT(small) &&
+        !(taken = qn_arena_array(b->arena, (size_t)n->n_in, sizeof *taken)))
+        return QN_ENOMEM;
+    for (int i = 0; i < n->n_out; i++) {
+        const QnValue *v = &n->out[i];
+        int64_t end = QN_MAX(last[v->id], n->id), bytes = qn_type_bytes(&v->type);
+        if (bytes < 0)
+            return qn_fail(QN_ESHAPE, "%s: output %d has a symbolic shape; bind it first",
+                           n->op->name, i);
+        if (b->of[v->id] >= 0)
+            continue; /* placed in a state */
+        int in = find_inplace(b, n, i, taken);
+        if (in >= 0) {
+            taken[in] = true;
+            b->of[v->id] = b->of[n->in[in]->id];
+            b->blocks[b->of[v->id]].last = end;
+            b->inplace[n->id] |= i == 0;
+            continue;
+        }
+        QnBlock block = { .place = QN_PLACE_ARENA, .bytes = bytes, .first = n->id, .last = end };
+        QN_TRY(new_block(b, block, &b->of[v->id]));
+    }
+    return QN_OK;
+}
+
+QnStatus qn_blocks_init(QnBlocks *b)
+{
+    QnGraph *g = b->graph;
+    b->of = qn_arena_array(b->arena, (size_t)g->n_values + 1, sizeof *b->of);
+    b->role = qn_arena_array(b->arena, (size_t)g->n_nodes + 1, sizeof *b->role);
+    b->inplace = qn_arena_array(b->arena, (size_t)g->n_nodes + 1, sizeof *b->inplace);
+    if (!b->of || !b->role || !b->inplace)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < g->n_values; i++)
+        b->of[i] = -1;
+    QN_GRAPH_EACH(g, n)
+    {
+        if (n->op->traits & QN_LEAF)
+            QN_TRY(leaf_block(b, n));
+    }
+    QN_TRY(place_assigns(b));
+    int64_t *last = last_reads(b);
+    if (!last)
+        return QN_ENOMEM;
+    QN_GRAPH_EACH(g, n)
+    {
+        if (n->op->traits & QN_LEAF) {
+            QnBlock *block = &b->blocks[b->of[n->out[0].id]];
+            block->last = QN_MAX(block->last, last[n->out[0].id]);
+        } else if (n->op->traits & QN_EFFECT) {
+            b->of[n->out[0].id] = b->of[n->in[1]->id];
+        } else if (is_view(n)) {
+            b->role[n->id] = QN_ROLE_VIEW;
+            b->of[n->out[0].id] = b->of[n->in[0]->id];
+        } else {
+            b->role[n->id] = QN_ROLE_STEP;
+            QN_TRY(step_blocks(b, n, last));
+        }
+    }
+    return QN_OK;
+}

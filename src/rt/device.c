@@ -1,0 +1,48 @@
+#include "rt/device.h"
+
+#include <string.h>
+
+QnStatus qn_device_open(const QnBackend *backend, const QnDeviceOptions *options, QnDevice **out)
+{
+    QnDeviceOptions none = { 0 };
+    QnDevice *d = qn_alloc(sizeof *d);
+    if (!d)
+        return QN_ENOMEM;
+    d->backend = backend;
+    QnStatus st = backend->open(d, options ? options : &none);
+    if (st != QN_OK)
+        qn_free(d);
+    else
+        *out = d;
+    return st;
+}
+
+void qn_device_close(QnDevice *d)
+{
+    if (!d)
+        return;
+    if (d->backend->close)
+        d->backend->close(d);
+    qn_free(d);
+}
+
+void *qn_device_alloc(QnDevice *d, size_t bytes)
+{
+    void *p = d->backend->alloc(d, bytes);
+    if (!p) {
+        qn_fail(QN_ENOMEM, "%s: cannot allocate %zu bytes; Quern holds %zu bytes there already",
+                d->backend->name, bytes, d->now_bytes);
+        return NULL;
+    }
+    d->now_bytes += bytes;
+    d->peak_bytes = QN_MAX(d->peak_bytes, d->now_bytes);
+    return p;
+}
+
+void qn_device_free(QnDevice *d, void *p, size_t bytes)
+{
+    if (!p)
+        return;
+    d->backend->free(d, p, bytes);
+    d->now_bytes -= bytes;
+}

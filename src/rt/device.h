@@ -1,0 +1,44 @@
+/* A device: memory and kernels of one backend. */
+#ifndef QN_RT_DEVICE_H
+#define QN_RT_DEVICE_H
+
+#include "rt/kernel.h"
+
+typedef struct QnDevice QnDevice;
+
+typedef struct QnDeviceOptions {
+    int n_threads;   /* 0: as many as the process may use cores */
+    bool strict;     /* only kernels whose result does not depend on the thread count */
+    const char *isa; /* NULL: the best the CPU can run */
+} QnDeviceOptions;
+
+/* A backend: static, one a folder of src/backend. */
+typedef struct QnBackend {
+    const char *name; /* "cpu" */
+    const QnKernel *const *kernels;
+    int n_kernels;
+    QnStatus (*open)(QnDevice *d, const QnDeviceOptions *o); /* fills env and impl */
+    void (*close)(QnDevice *d);                              /* optional */
+    void *(*alloc)(QnDevice *d, size_t bytes);               /* aligned to 64; NULL: no memory */
+    void (*free)(QnDevice *d, void *p, size_t bytes);
+    /* Copies between host memory and the device's; complete on return. */
+    QnStatus (*write)(QnDevice *d, void *dst, const void *src, size_t bytes);
+    QnStatus (*read)(QnDevice *d, void *dst, const void *src, size_t bytes);
+    bool is_host; /* device pointers can be read and written by the host */
+} QnBackend;
+
+struct QnDevice {
+    const QnBackend *backend;
+    QnKernelEnv env;
+    size_t now_bytes, peak_bytes; /* allocated through qn_device_alloc */
+    void *impl;
+};
+
+QnStatus qn_device_open(const QnBackend *backend, const QnDeviceOptions *options, QnDevice **out);
+void qn_device_close(QnDevice *d); /* NULL is fine; its buffers must be freed before */
+
+/* NULL with QN_ENOMEM recorded, which says how many bytes and what is already taken. */
+void *qn_device_alloc(QnDevice *d, size_t bytes);
+void qn_device_free(QnDevice *d, void *p, size_t bytes);
+
+#endif

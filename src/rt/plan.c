@@ -1,0 +1,358 @@
+#include "rt/plan.h"
+#include "base/clock.h"
+#include "ir/eval.h"
+#include "rt/blocks.h"
+#include "rt/memplan.h"
+
+#include <string.h>
+
+typedef struct Step {
+    QnPrepared prepared;
+    const void **in;
+    void **out;
+    void *workspace;
+    int64_t workspace_life; /* its index among the arena's lives, -1: none */
+    uint64_t ns, runs;
+} Step;
+
+typedef struct Copy { /* an assign that could not be placed */
+    void *dst;
+    const void *src;
+    size_t bytes;
+} Copy;
+
+struct QnPlan {
+    QnGraph *graph;
+    QnDevice *device;
+    QnStore *store;
+    QnPlanOptions options;
+    QnArena *arena; /* host memory of the plan's own arrays */
+    QnBlocks blocks;
+    const QnKernel **kernels;
+    Step *steps;
+    int64_t n_steps;
+    Copy *copies;
+    int64_t n_copies;
+    char *base, *constants; /* device memory */
+    QnPlanMemory memory;
+};
+
+/* ---- compile ---- */
+
+static QnStatus select_kernels(QnPlan *p)
+{
+    p->kernels = qn_arena_array(p->arena, (size_t)p->graph->n_nodes + 1, sizeof *p->kernels);
+    if (!p->kernels)
+        return QN_ENOMEM;
+    QN_GRAPH_EACH(p->graph, n)
+    {
+        bool view = (n->op->traits & QN_VIEW) && n->out[0].type.layout == QN_LAYOUT_PLAIN &&
+                    n->in[0]->type.layout == QN_LAYOUT_PLAIN;
+        if (view || (n->op->traits & (QN_LEAF | QN_EFFECT)))
+            continue;
+        QN_TRY(qn_select(p->device, n, p->options.choices, &p->kernels[n->id]));
+        p->n_steps++;
+    }
+    return QN_OK;
+}
+
+static QnStatus prepare_steps(QnPlan *p)
+{
+    p->steps = qn_arena_array(p->arena, (size_t)p->n_steps + 1, sizeof *p->steps);
+    if (!p->steps)
+        return QN_ENOMEM;
+    Step *s = p->steps;
+    int64_t n_done = 0;
+    QN_GRAPH_EACH(p->graph, n)
+    {
+        const QnKernel *k = p->kernels[n->id];
+        if (!k)
+            continue;
+        s->prepared = (QnPrepared){ .kernel = k, .node = n, .env = &p->device->env };
+        if (k->prepare && k->prepare(&s->prepared) != QN_OK) {
+            p->n_steps = n_done; /* only these have anything to finish */
+            return qn_fail_prefix("node %s: %s", n->name ? n->name : n->op->name, k->name);
+        }
+        s->in = qn_arena_array(p->arena, (size_t)n->n_in + 1, sizeof *s->in);
+        s->out = qn_arena_array(p->arena, (size_t)n->n_out + 1, sizeof *s->out);
+        s->workspace_life = -1;
+        n_done++;
+        if (!s->in || !s->out) {
+            p->n_steps = n_done;
+            return QN_ENOMEM;
+        }
+        s++;
+    }
+    return QN_OK;
+}
+
+/* Arena offsets of blocks and workspaces. */
+static QnStatus place_in_arena(QnPlan *p)
+{
+    QnBlocks *b = &p->blocks;
+    int64_t n = 0, constants = 0;
+    QnLife *lives = qn_alloc_array((size_t)(b->n + p->n_steps) + 1, sizeof *lives);
+    int64_t *life_of = qn_alloc_array((size_t)b->n + 1, sizeof *life_of);
+    QnStatus st = lives && life_of ? QN_OK : QN_ENOMEM;
+    if (st)
+        goto done;
+    for (int64_t i = 0; i < b->n; i++) {
+        QnBlock *k = &b->blocks[i];
+        if (k->place == QN_PLACE_CONSTANT) {
+            k->offset = constants;
+            constants += (k->bytes + QN_ARENA_ALIGN - 1) / QN_ARENA_ALIGN * QN_ARENA_ALIGN;
+        } else if (k->place == QN_PLACE_ARENA) {
+            life_of[i] = n;
+            lives[n++] = (QnLife){ .bytes = k->bytes, .first = k->first, .last = k->last };
+        }
+    }
+    for (int64_t i = 0; i < p->n_steps; i++) {
+        Step *s = &p->steps[i];
+        int64_t at = s->prepared.node->id;
+        if (!s->prepared.workspace_bytes)
+            continue;
+        s->workspace_life = n;
+        lives[n++] =
+            (QnLife){ .bytes = (int64_t)s->prepared.workspace_bytes, .first = at, .last = at };
+    }
+    QN_TRY_DONE(qn_memplan(lives, n, &p->memory.arena_bytes, &p->memory.bound_bytes));
+    for (int64_t i = 0; i < b->n; i++) {
+        if (b->blocks[i].place == QN_PLACE_ARENA)
+            b->blocks[i].offset = lives[life_of[i]].offset;
+    }
+    for (int64_t i = 0; i < p->n_steps; i++) {
+        Step *s = &p->steps[i];
+        if (s->workspace_life >= 0)
+            s->workspace_life = lives[s->workspace_life].offset;
+    }
+    p->memory.constant_bytes = constants;
+    p->memory.state_bytes = p->store ? p->store->bytes : 0;
+    p->memory.planned_peak_bytes = p->memory.arena_bytes + constants + p->memory.state_bytes;
+done:
+    qn_free(lives);
+    qn_free(life_of);
+    return st;
+}
+
+static void *value_ptr(const QnPlan *p, const QnValue *v)
+{
+    const QnBlock *k = &p->blocks.blocks[p->blocks.of[v->id]];
+    switch (k->place) {
+    case QN_PLACE_ARENA: return p->base + k->offset;
+    case QN_PLACE_CONSTANT: return p->constants + k->offset;
+    case QN_PLACE_STATE: return qn_store_ptr(p->store, k->slot);
+    }
+    return NULL;
+}
+
+static QnStatus write_constant(QnPlan *p, const QnNode *n)
+{
+    const QnType *t = &n->out[0].type;
+    int64_t count = qn_shape_count(&t->shape), bytes = qn_type_bytes(t);
+    double *wide = qn_alloc_array((size_t)count + 1, sizeof *wide);
+    void *narrow = qn_alloc((size_t)bytes + 1);
+    QnStatus st = wide && narrow ? QN_OK : QN_ENOMEM;
+    if (st)
+        goto done;
+    bool bits = t->dtype == QN_DTYPE_I64 && (n->op->traits & QN_MOVES_DATA);
+    QN_TRY_DONE(qn_eval_node(n, NULL, &wide, bits));
+    if (bits)
+        memcpy(narrow, wide, (size_t)bytes);
+    else
+        qn_dtype_from_f64(t->dtype, wide, narrow, count);
+    QN_TRY_DONE(
+        p->device->backend->write(p->device, value_ptr(p, &n->out[0]), narrow, (size_t)bytes));
+done:
+    qn_free(wide);
+    qn_free(narrow);
+    return st;
+}
+
+static QnStatus resolve_pointers(QnPlan *p)
+{
+    for (int64_t i = 0; i < p->n_steps; i++) {
+        Step *s = &p->steps[i];
+        const QnNode *n = s->prepared.node;
+        for (int k = 0; k < n->n_in; k++)
+            s->in[k] = n->in[k] ? value_ptr(p, n->in[k]) : NULL;
+        for (int k = 0; k < n->n_out; k++)
+            s->out[k] = value_ptr(p, &n->out[k]);
+        s->workspace = s->workspace_life >= 0 ? p->base + s->workspace_life : NULL;
+    }
+    p->copies = qn_arena_array(p->arena, (size_t)p->graph->n_nodes + 1, sizeof *p->copies);
+    if (!p->copies)
+        return QN_ENOMEM;
+    QN_GRAPH_EACH(p->graph, n)
+    {
+        if (p->blocks.role[n->id] == QN_ROLE_COPY) {
+            p->copies[p->n_copies++] = (Copy){ value_ptr(p, n->in[0]), value_ptr(p, n->in[1]),
+                                               (size_t)qn_type_bytes(&n->in[0]->type) };
+        }
+        if ((n->op->traits & QN_LEAF) && !(n->op->traits & (QN_INPUT | QN_STATE)))
+            QN_TRY(write_constant(p, n));
+    }
+    return QN_OK;
+}
+
+static QnStatus compile(QnPlan *p)
+{
+    qn_graph_number(p->graph);
+    QN_TRY(select_kernels(p));
+    p->blocks = (QnBlocks){
+        .graph = p->graph, .store = p->store, .kernels = p->kernels, .arena = p->arena
+    };
+    QN_TRY(qn_blocks_init(&p->blocks));
+    QN_TRY(prepare_steps(p));
+    QN_TRY(place_in_arena(p));
+    p->base = qn_device_alloc(p->device, (size_t)p->memory.arena_bytes);
+    if (!p->base)
+        return qn_fail_prefix("the plan's activations");
+    p->constants = qn_device_alloc(p->device, (size_t)p->memory.constant_bytes);
+    if (!p->constants)
+        return qn_fail_prefix("the plan's constants");
+    return resolve_pointers(p);
+}
+
+QnStatus qn_plan_new(QnGraph *g, QnDevice *d, QnStore *store, const QnPlanOptions *options,
+                     QnPlan **out)
+{
+    QN_TRY(qn_graph_check(g));
+    QnPlan *p = qn_alloc(sizeof *p);
+    if (!p)
+        return QN_ENOMEM;
+    p->graph = g;
+    p->device = d;
+    p->store = store;
+    if (options)
+        p->options = *options;
+    p->arena = qn_arena_new();
+    QnStatus st = p->arena ? compile(p) : QN_ENOMEM;
+    if (st != QN_OK)
+        qn_plan_free(p);
+    else
+        *out = p;
+    return st;
+}
+
+void qn_plan_free(QnPlan *p)
+{
+    if (!p)
+        return;
+    for (int64_t i = 0; p->steps && i < p->n_steps; i++) {
+        QnPrepared *k = &p->steps[i].prepared;
+        if (k->kernel->fini)
+            k->kernel->fini(k);
+    }
+    qn_device_free(p->device, p->base, (size_t)p->memory.arena_bytes);
+    qn_device_free(p->device, p->constants, (size_t)p->memory.constant_bytes);
+    qn_free(p->blocks.blocks);
+    qn_arena_free(p->arena);
+    qn_free(p);
+}
+
+/* ---- run ---- */
+
+static void poison_outputs(const QnPlan *p, const Step *s)
+{
+    const QnNode *n = s->prepared.node;
+    for (int i = 0; i < n->n_out; i++) {
+        const QnBlock *k = &p->blocks.blocks[p->blocks.of[n->out[i].id]];
+        if (k->place == QN_PLACE_ARENA && k->first == n->id)
+            memset(s->out[i], 0xff, (size_t)k->bytes); /* NaN in every float type */
+    }
+    if (s->workspace)
+        memset(s->workspace, 0xff, s->prepared.workspace_bytes);
+}
+
+static void poison_dead(const QnPlan *p, int64_t at)
+{
+    for (int64_t i = 0; i < p->blocks.n; i++) {
+        const QnBlock *k = &p->blocks.blocks[i];
+        if (k->place == QN_PLACE_ARENA && k->last == at)
+            memset(p->base + k->offset, 0xff, (size_t)k->bytes);
+    }
+}
+
+static QnStatus run_step(QnPlan *p, Step *s)
+{
+    const QnKernel *k = s->prepared.kernel;
+    uint64_t t = p->options.profile ? qn_clock_ns() : 0;
+    QnStatus st = k->run(&s->prepared, s->in, s->out, s->workspace);
+    if (st != QN_OK) {
+        const QnNode *n = s->prepared.node;
+        return qn_fail_prefix("node %s (%s)", n->name ? n->name : n->op->name, k->name);
+    }
+    if (p->options.profile) {
+        s->ns += qn_clock_ns() - t;
+        s->runs++;
+    }
+    return QN_OK;
+}
+
+QnStatus qn_plan_run(QnPlan *p)
+{
+    bool poison = p->options.poison && p->device->backend->is_host;
+    for (int64_t i = 0; i < p->n_steps; i++) {
+        Step *s = &p->steps[i];
+        if (poison)
+            poison_outputs(p, s);
+        QN_TRY(run_step(p, s));
+        if (poison)
+            poison_dead(p, s->prepared.node->id);
+    }
+    for (int64_t i = 0; i < p->n_copies; i++) {
+        if (p->device->backend->is_host && p->copies[i].src != p->copies[i].dst)
+            memcpy(p->copies[i].dst, p->copies[i].src, p->copies[i].bytes);
+    }
+    return QN_OK;
+}
+
+/* ---- reading it ---- */
+
+void *qn_plan_input(const QnPlan *p, const char *name, QnType *type)
+{
+    QN_GRAPH_EACH(p->graph, n)
+    {
+        if ((n->op->traits & QN_INPUT) && !strcmp(qn_node_label(n), name)) {
+            if (type)
+                *type = n->out[0].type;
+            return value_ptr(p, &n->out[0]);
+        }
+    }
+    return NULL;
+}
+
+const void *qn_plan_output(const QnPlan *p, const char *name, QnType *type)
+{
+    const QnValue *v = qn_graph_output_find(p->graph, name);
+    if (!v)
+        return NULL;
+    if (type)
+        *type = v->type;
+    return value_ptr(p, v);
+}
+
+QnPlanMemory qn_plan_memory(const QnPlan *p)
+{
+    return p->memory;
+}
+
+int64_t qn_plan_n_steps(const QnPlan *p)
+{
+    return p->n_steps;
+}
+
+QnPlanStep qn_plan_step(const QnPlan *p, int64_t i)
+{
+    const Step *s = &p->steps[i];
+    const QnNode *n = s->prepared.node;
+    const QnBlock *k = n->n_out ? &p->blocks.blocks[p->blocks.of[n->out[0].id]] : NULL;
+    return (QnPlanStep){ .node = n,
+                         .kernel = s->prepared.kernel,
+                         .cost = qn_cost_of(n),
+                         .out_offset = k && k->place == QN_PLACE_ARENA ? k->offset : -1,
+                         .inplace = p->blocks.inplace[n->id],
+                         .workspace_bytes = s->prepared.workspace_bytes,
+                         .ns = s->ns,
+                         .runs = s->runs };
+}
