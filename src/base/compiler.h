@@ -22,6 +22,9 @@
 #else
 #define QN_IVDEP _Pragma("GCC ivdep")
 #endif
+#if defined(__x86_64__)
+#define qn_cpu_has(feature) __builtin_cpu_supports(feature)
+#endif
 #define qn_prefetch(p) __builtin_prefetch(p)
 #else
 #error "Quern needs gcc or clang: add this compiler's extensions here"

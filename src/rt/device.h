@@ -24,6 +24,8 @@ typedef struct QnBackend {
     /* Copies between host memory and the device's; complete on return. */
     QnStatus (*write)(QnDevice *d, void *dst, const void *src, size_t bytes);
     QnStatus (*read)(QnDevice *d, void *dst, const void *src, size_t bytes);
+    /* Within the device; regions do not overlap. */
+    QnStatus (*copy)(QnDevice *d, void *dst, const void *src, size_t bytes);
     bool is_host; /* device pointers can be read and written by the host */
 } QnBackend;
 

@@ -276,14 +276,14 @@ static void poison_dead(const QnPlan *p, int64_t at)
 static QnStatus run_step(QnPlan *p, Step *s)
 {
     const QnKernel *k = s->prepared.kernel;
-    uint64_t t = p->options.profile ? qn_clock_ns() : 0;
+    int64_t t = p->options.profile ? qn_clock_ns() : 0;
     QnStatus st = k->run(&s->prepared, s->in, s->out, s->workspace);
     if (st != QN_OK) {
         const QnNode *n = s->prepared.node;
         return qn_fail_prefix("node %s (%s)", n->name ? n->name : n->op->name, k->name);
     }
     if (p->options.profile) {
-        s->ns += qn_clock_ns() - t;
+        s->ns += (uint64_t)(qn_clock_ns() - t);
         s->runs++;
     }
     return QN_OK;
@@ -301,8 +301,9 @@ QnStatus qn_plan_run(QnPlan *p)
             poison_dead(p, s->prepared.node->id);
     }
     for (int64_t i = 0; i < p->n_copies; i++) {
-        if (p->device->backend->is_host && p->copies[i].src != p->copies[i].dst)
-            memcpy(p->copies[i].dst, p->copies[i].src, p->copies[i].bytes);
+        const Copy *c = &p->copies[i];
+        if (c->src != c->dst)
+            QN_TRY(p->device->backend->copy(p->device, c->dst, c->src, c->bytes));
     }
     return QN_OK;
 }
