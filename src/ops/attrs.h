@@ -21,4 +21,27 @@ typedef struct QnStateAttr {
     double a, b;
 } QnStateAttr;
 
+/* Convolutions over 1 to 3 spatial axes. Empty lists mean all 1 (strides, dilations) or 0 (pads).
+ */
+typedef struct QnConvAttr {
+    QnInts strides;
+    QnInts pads; /* zeros at the beginning of each axis, then those at the end of each */
+    QnInts dilations;
+    int64_t groups; /* 0 stands for 1 */
+} QnConvAttr;
+
+/* Pools. Empty strides: the kernel's size. With ceil_mode a last window may stick out at the end.
+ */
+typedef struct QnPoolAttr {
+    QnInts kernel, strides, pads, dilations;
+    bool ceil_mode;
+    bool count_include_pad; /* avg_pool divides by the padding's elements too */
+} QnPoolAttr;
+
+typedef enum QnReduction {
+    QN_REDUCTION_MEAN,
+    QN_REDUCTION_SUM,
+    QN_REDUCTION_NONE,
+} QnReduction;
+
 #endif

@@ -1,0 +1,179 @@
+/* Convolution (cross-correlation) over 1 to 3 spatial axes:
+ *   y[n,m,o] = bias[m] + sum over c, t of x[n, c, o*stride - pad + t*dilation] * w[m,c,t]
+ * x (N,C,in...), w (M,C/groups,k...), bias (M), y (N,M,out...); sums in f32 or wider. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* One item an output element. */
+QN_SCALAR float conv_sum(QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w, qn_long i, qn_long c,
+                         qn_long m, qn_long groups, qn_long i0, qn_long i1, qn_long i2, qn_long k0,
+                         qn_long k1, qn_long k2, qn_long o0, qn_long o1, qn_long o2, qn_long s0,
+                         qn_long s1, qn_long s2, qn_long p0, qn_long p1, qn_long p2, qn_long d0,
+                         qn_long d1, qn_long d2)
+{
+    qn_long z = i % o2, y = i / o2 % o1, v = i / o2 / o1 % o0;
+    qn_long f = i / o2 / o1 / o0 % m, n = i / o2 / o1 / o0 / m, cg = c / groups;
+    qn_long first = f / (m / groups) * cg;
+    float s = 0.0f;
+    for (qn_long k = 0; k < cg; k++) {
+        qn_long xc = n * c + first + k, wc = f * cg + k;
+        for (qn_long a = 0; a < k0; a++) {
+            qn_long e = v * s0 - p0 + a * d0;
+            for (qn_long b = 0; b < k1 && e >= 0 && e < i0; b++) {
+                qn_long g = y * s1 - p1 + b * d1;
+                for (qn_long t = 0; t < k2 && g >= 0 && g < i1; t++) {
+                    qn_long h = z * s2 - p2 + t * d2;
+                    if (h >= 0 && h < i2)
+                        s += qn_load(x, ((xc * i0 + e) * i1 + g) * i2 + h) *
+                             qn_load(w, ((wc * k0 + a) * k1 + b) * k2 + t);
+                }
+            }
+        }
+    }
+    return s;
+}
+
+QN_KERNEL conv_direct(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                      qn_long n, qn_long c, qn_long m, qn_long groups, qn_long i0, qn_long i1,
+                      qn_long i2, qn_long k0, qn_long k1, qn_long k2, qn_long o0, qn_long o1,
+                      qn_long o2, qn_long s0, qn_long s1, qn_long s2, qn_long p0, qn_long p1,
+                      qn_long p2, qn_long d0, qn_long d1, qn_long d2)
+{
+    qn_long i = qn_item();
+    if (i < n * m * o0 * o1 * o2)
+        qn_store(y, i,
+                 conv_sum(x, w, i, c, m, groups, i0, i1, i2, k0, k1, k2, o0, o1, o2, s0, s1, s2, p0,
+                          p1, p2, d0, d1, d2));
+}
+
+QN_KERNEL conv_direct_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                           QN_GLOBAL const QN_T *bias, qn_long n, qn_long c, qn_long m,
+                           qn_long groups, qn_long i0, qn_long i1, qn_long i2, qn_long k0,
+                           qn_long k1, qn_long k2, qn_long o0, qn_long o1, qn_long o2, qn_long s0,
+                           qn_long s1, qn_long s2, qn_long p0, qn_long p1, qn_long p2, qn_long d0,
+                           qn_long d1, qn_long d2)
+{
+    qn_long i = qn_item();
+    if (i < n * m * o0 * o1 * o2)
+        qn_store(y, i,
+                 conv_sum(x, w, i, c, m, groups, i0, i1, i2, k0, k1, k2, o0, o1, o2, s0, s1, s2, p0,
+                          p1, p2, d0, d1, d2) +
+                     qn_load(bias, i / o2 / o1 / o0 % m));
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/util.h"
+#include "ops/window.h"
+
+static const QnAttrField conv_fields[] = { QN_CONV_FIELDS };
+
+static QnStatus conv_infer(QnInfer *c)
+{
+    QN_TRY(qn_window_conv_operand(c, "conv", NULL));
+    const QnShape *w = &c->in[1]->shape;
+    QN_TRY(qn_window_conv_shape(c->graph, "conv", c->attr, &c->in[0]->shape, w, &c->out[0].shape));
+    c->out[0].dtype = c->in[0]->dtype;
+    if (c->n_in < 3 || c->in[2]->dtype == QN_DTYPE_COUNT)
+        return QN_OK;
+    const QnType *b = c->in[2];
+    if (b->dtype != c->in[0]->dtype)
+        return qn_fail(QN_EDTYPE, "conv: the bias is %s, x %s", qn_dtype_name(b->dtype),
+                       qn_dtype_name(c->in[0]->dtype));
+    if (b->shape.rank != 1 || (b->shape.dim[0] != w->dim[0] && b->shape.dim[0] >= 0))
+        return qn_fail(QN_ESHAPE, "conv: the bias must hold one number for each of %lld channels",
+                       (long long)w->dim[0]);
+    return QN_OK;
+}
+
+static QnConvGeom conv_geom(const QnNode *n)
+{
+    return qn_window_conv(n->attr, &n->in[0]->type.shape, &n->in[1]->type.shape,
+                          &n->out[0].type.shape);
+}
+
+static bool conv_has_bias(const QnNode *n)
+{
+    return n->n_in > 2 && n->in[2];
+}
+
+static QnCost conv_cost(const QnNode *n)
+{
+    QnConvGeom g = conv_geom(n);
+    double bias = conv_has_bias(n) ? (double)qn_type_bytes(&n->in[2]->type) : 0;
+    double add = conv_has_bias(n) ? (double)qn_shape_count(&n->out[0].type.shape) : 0;
+    return (QnCost){ .flops = qn_window_conv_flops(&g) + add,
+                     .bytes_read = (double)qn_type_bytes(&n->in[0]->type) +
+                                   (double)qn_type_bytes(&n->in[1]->type) + bias,
+                     .bytes_written = (double)qn_type_bytes(&n->out[0].type) };
+}
+
+static QnStatus conv_ref(const QnRefArgs *a)
+{
+    QnConvGeom g = conv_geom(a->node);
+    qn_window_conv_ref(&g, QN_CONV_Y, a->in[0], a->in[1], NULL, a->out[0]);
+    if (!conv_has_bias(a->node))
+        return QN_OK;
+    int64_t n = qn_shape_count(&a->out_type[0]->shape), map = g.w.out[0] * g.w.out[1] * g.w.out[2];
+    for (int64_t i = 0; i < n; i++)
+        a->out[0][i] += a->in[2][i / map % g.m];
+    return QN_OK;
+}
+
+static void conv_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    const QnShape *x = &n->in[0]->type.shape, *w = &n->in[1]->type.shape;
+    dx[0] = qn_conv_dx(g, dy[0], n->in[1], n->attr, x);
+    dx[1] = qn_conv_dw(g, dy[0], n->in[0], n->attr, w);
+    if (conv_has_bias(n)) {
+        QnInts axes = { .n = x->rank - 1, .v = { 0, 2, 3, 4 } };
+        dx[2] = qn_sum(g, dy[0], axes, false);
+    }
+}
+
+static QnStatus conv_call(const QnNode *n, QnDeviceCall *c)
+{
+    QnConvGeom g = conv_geom(n);
+    *c = (QnDeviceCall){ .kernel = conv_has_bias(n) ? "conv_direct_bias" : "conv_direct",
+                         .n_groups = qn_shape_count(&n->out[0].type.shape) };
+    qn_window_conv_args(c, &g);
+    return QN_OK;
+}
+
+static const QnSample conv_samples[] = {
+    { .in = { { 4, { 2, 3, 5, 6 } }, { 4, { 4, 3, 3, 3 } }, { 1, { 4 } } },
+      .n_in = 3,
+      .attr = &(QnConvAttr){ .pads = { 4, { 1, 1, 1, 1 } }, .groups = 1 } },
+    { .in = { { 4, { 2, 4, 7, 5 } }, { 4, { 6, 2, 3, 2 } } },
+      .n_in = 2,
+      .attr = &(QnConvAttr){ { 2, { 2, 1 } }, { 4, { 0, 1, 2, 0 } }, { 2, { 1, 2 } }, 2 } },
+    { .in = { { 3, { 1, 2, 130 } }, { 3, { 3, 2, 4 } } },
+      .n_in = 2,
+      .attr = &(QnConvAttr){ .strides = { 1, { 3 } }, .groups = 1 } },
+    { .in = { { 5, { 1, 2, 3, 4, 3 } }, { 5, { 2, 1, 2, 2, 3 } }, { 1, { 2 } } },
+      .n_in = 3,
+      .attr = &(QnConvAttr){ .pads = { 6, { 1, 0, 0, 0, 0, 1 } }, .groups = 2 } },
+};
+
+/* bias may be NULL. */
+QN_API QnValue *qn_conv(QnGraph *g, QnValue *x, QnValue *w, QnValue *bias, const QnConvAttr *attr)
+{
+    return qn_emitn(g, &qn_op_conv, attr, (QnValue *[]){ x, w, bias }, bias ? 3 : 2);
+}
+
+const QnOp qn_op_conv = {
+    .name = "conv",
+    .version = 1,
+    .doc = "convolution over 1 to 3 spatial axes",
+    .n_in = 2,
+    .n_in_max = 3,
+    QN_ATTRS(QnConvAttr, conv_fields),
+    .infer = conv_infer,
+    .cost = conv_cost,
+    .ref = conv_ref,
+    .grad = conv_grad,
+    .device = QN_TEXT(conv),
+    .call = conv_call,
+    QN_SAMPLES(conv_samples),
+};
+#endif

@@ -1,0 +1,302 @@
+/* Matrix product: y (…,M,N) = a (…,M,K) * b (…,K,N) + bias; with trans_a a is (…,K,M), with trans_b
+ * b is (…,N,K). Leading axes broadcast; the bias broadcasts to y. Sums in f32 or wider. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* One work group a tile of 16x16 elements of y. d: batch axes of y, outermost first; sa, sb, sc:
+ * strides of a, b and the bias along them. */
+#define MATMUL_BATCH                                                                               \
+    qn_long d0, qn_long d1, qn_long d2, qn_long d3, qn_long d4, qn_long d5, qn_long a0,            \
+        qn_long a1, qn_long a2, qn_long a3, qn_long a4, qn_long a5, qn_long b0, qn_long b1,        \
+        qn_long b2, qn_long b3, qn_long b4, qn_long b5, qn_long m, qn_long n, qn_long k,           \
+        qn_long am, qn_long ak, qn_long bk, qn_long bn
+#define MATMUL_SUM                                                                                 \
+    QN_SHARED float ta[256], tb[256];                                                              \
+    qn_long tiles_n = (n + 15) / 16, tiles_m = (m + 15) / 16,                                      \
+            batch = qn_group() / tiles_n / tiles_m;                                                \
+    int r = qn_lid() / 16, c = qn_lid() % 16;                                                      \
+    qn_long row = qn_group() / tiles_n % tiles_m * 16 + r, col = qn_group() % tiles_n * 16 + c;    \
+    qn_long i5 = batch % d5, i4 = batch / d5 % d4, i3 = batch / d5 / d4 % d3;                      \
+    qn_long i2 = batch / d5 / d4 / d3 % d2, i1 = batch / d5 / d4 / d3 / d2 % d1;                   \
+    qn_long i0 = batch / d5 / d4 / d3 / d2 / d1;                                                   \
+    qn_long ao = i0 * a0 + i1 * a1 + i2 * a2 + i3 * a3 + i4 * a4 + i5 * a5;                        \
+    qn_long bo = i0 * b0 + i1 * b1 + i2 * b2 + i3 * b3 + i4 * b4 + i5 * b5;                        \
+    float s = 0.0f;                                                                                \
+    for (qn_long t = 0; t < k; t += 16) {                                                          \
+        ta[r * 16 + c] = row < m && t + c < k ? qn_load(a, ao + row * am + (t + c) * ak) : 0.0f;   \
+        tb[r * 16 + c] = col < n && t + r < k ? qn_load(b, bo + (t + r) * bk + col * bn) : 0.0f;   \
+        QN_SYNC();                                                                                 \
+        for (int j = 0; j < 16; j++)                                                               \
+            s += ta[r * 16 + j] * tb[j * 16 + c];                                                  \
+        QN_SYNC();                                                                                 \
+    }
+
+QN_KERNEL matmul_tile(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                      MATMUL_BATCH)
+{
+    MATMUL_SUM
+    if (row < m && col < n)
+        qn_store(y, (batch * m + row) * n + col, s);
+}
+
+QN_KERNEL matmul_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                           QN_GLOBAL const QN_T *bias, MATMUL_BATCH, qn_long c0, qn_long c1,
+                           qn_long c2, qn_long c3, qn_long c4, qn_long c5, qn_long cm, qn_long cn)
+{
+    MATMUL_SUM
+    qn_long co = i0 * c0 + i1 * c1 + i2 * c2 + i3 * c3 + i4 * c4 + i5 * c5;
+    if (row < m && col < n)
+        qn_store(y, (batch * m + row) * n + col, s + qn_load(bias, co + row * cm + col * cn));
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/util.h"
+
+typedef struct Attr {
+    bool trans_a, trans_b;
+} Attr;
+
+static const QnAttrField matmul_fields[] = {
+    { .name = "trans_a",
+      .kind = QN_ATTR_BOOL,
+      .offset = offsetof(Attr, trans_a),
+      .doc = "the last two axes of a are swapped" },
+    { .name = "trans_b",
+      .kind = QN_ATTR_BOOL,
+      .offset = offsetof(Attr, trans_b),
+      .doc = "the last two axes of b are swapped" },
+};
+
+static bool matmul_has_bias(const QnNode *n)
+{
+    return n->n_in > 2 && n->in[2];
+}
+
+static QnStatus matmul_mismatch(const QnShape *a, const QnShape *b, const Attr *attr)
+{
+    char x[QN_TYPE_TEXT_BYTES], y[QN_TYPE_TEXT_BYTES];
+    return qn_fail(QN_ESHAPE, "matmul: %s%s and %s%s do not fit; want (…,M,K) and (…,K,N)",
+                   qn_shape_text(a, x), attr->trans_a ? " transposed" : "", qn_shape_text(b, y),
+                   attr->trans_b ? " transposed" : "");
+}
+
+/* Whether shape s broadcasts to y as far as its concrete dims tell. */
+static bool matmul_broadcasts(const QnShape *s, const QnShape *y)
+{
+    for (int i = 1; i <= s->rank; i++) {
+        QnDim from = s->dim[s->rank - i], to = i <= y->rank ? y->dim[y->rank - i] : 1;
+        if (from != 1 && from != to && from >= 0 && to >= 0)
+            return false;
+    }
+    return s->rank <= y->rank;
+}
+
+static QnStatus matmul_infer(QnInfer *c)
+{
+    const Attr *attr = c->attr;
+    const QnShape *a = &c->in[0]->shape, *b = &c->in[1]->shape;
+    for (int i = 0; i < c->n_in; i++) {
+        QnDtype d = c->in[i]->dtype;
+        if (i == 2 && d == QN_DTYPE_COUNT)
+            continue;
+        if (!qn_dtype_is_float(d) || d != c->in[0]->dtype)
+            return qn_fail(QN_EDTYPE, "matmul: operand %d is %s; all must be of one float type", i,
+                           qn_dtype_name(d));
+    }
+    if (a->rank < 2 || b->rank < 2)
+        return matmul_mismatch(a, b, attr);
+    QnDim m = a->dim[a->rank - 2], k = a->dim[a->rank - 1];
+    QnDim kb = b->dim[b->rank - 2], n = b->dim[b->rank - 1];
+    QnDim ka = attr->trans_a ? m : k;
+    m = attr->trans_a ? k : m;
+    QnDim nb = attr->trans_b ? kb : n;
+    kb = attr->trans_b ? n : kb;
+    if (ka != kb && ka >= 0 && kb >= 0)
+        return matmul_mismatch(a, b, attr);
+    QnShape *y = &c->out[0].shape;
+    y->rank = QN_MAX(a->rank, b->rank);
+    for (int i = 3; i <= y->rank; i++) {
+        QnDim p = i <= a->rank ? a->dim[a->rank - i] : 1;
+        QnDim q = i <= b->rank ? b->dim[b->rank - i] : 1;
+        if (p != q && p != 1 && q != 1 && p >= 0 && q >= 0)
+            return matmul_mismatch(a, b, attr);
+        y->dim[y->rank - i] = p == 1 || (p < 0 && q > 1) ? q : p;
+    }
+    y->dim[y->rank - 2] = m;
+    y->dim[y->rank - 1] = nb;
+    c->out[0].dtype = c->in[0]->dtype;
+    if (c->n_in > 2 && c->in[2]->dtype != QN_DTYPE_COUNT &&
+        !matmul_broadcasts(&c->in[2]->shape, y)) {
+        char t[QN_TYPE_TEXT_BYTES], u[QN_TYPE_TEXT_BYTES];
+        return qn_fail(QN_ESHAPE, "matmul: the bias %s does not broadcast to %s",
+                       qn_shape_text(&c->in[2]->shape, t), qn_shape_text(y, u));
+    }
+    return QN_OK;
+}
+
+/* Length of the folded axis. */
+static int64_t matmul_k(const QnNode *n)
+{
+    const QnShape *a = &n->in[0]->type.shape;
+    return a->dim[a->rank - (((const Attr *)n->attr)->trans_a ? 2 : 1)];
+}
+
+static QnCost matmul_cost(const QnNode *n)
+{
+    double count = (double)qn_shape_count(&n->out[0].type.shape);
+    QnCost c = { .flops = 2 * count * (double)matmul_k(n) + (matmul_has_bias(n) ? count : 0),
+                 .bytes_written = (double)qn_type_bytes(&n->out[0].type) };
+    for (int i = 0; i < n->n_in; i++)
+        c.bytes_read += n->in[i] ? (double)qn_type_bytes(&n->in[i]->type) : 0;
+    return c;
+}
+
+/* Strides of an operand along the axes of y, 0 where it is broadcast. */
+static void matmul_strides(const QnShape *s, int rank, int64_t out[QN_MAX_RANK])
+{
+    int64_t tight[QN_MAX_RANK];
+    qn_shape_strides(s, tight);
+    memset(out, 0, QN_MAX_RANK * sizeof *out);
+    for (int i = 0; i < s->rank; i++)
+        out[rank - s->rank + i] = s->dim[i] == 1 ? 0 : tight[i];
+}
+
+static void matmul_swap(int64_t *s, int rank)
+{
+    int64_t t = s[rank - 1];
+    s[rank - 1] = s[rank - 2];
+    s[rank - 2] = t;
+}
+
+static QnStatus matmul_ref(const QnRefArgs *r)
+{
+    const Attr *attr = r->attr;
+    const QnShape *y = &r->out_type[0]->shape;
+    int64_t a[QN_MAX_RANK], b[QN_MAX_RANK], c[QN_MAX_RANK], index[QN_MAX_RANK] = { 0 };
+    int rank = y->rank;
+    matmul_strides(&r->in_type[0]->shape, rank, a);
+    matmul_strides(&r->in_type[1]->shape, rank, b);
+    if (attr->trans_a)
+        matmul_swap(a, rank);
+    if (attr->trans_b)
+        matmul_swap(b, rank);
+    int64_t step_a = a[rank - 1], step_b = b[rank - 2];
+    a[rank - 1] = b[rank - 2] = 0;
+    if (matmul_has_bias(r->node))
+        matmul_strides(&r->in_type[2]->shape, rank, c);
+    for (int64_t i = 0, n = qn_shape_count(y), k = matmul_k(r->node); i < n; i++) {
+        const double *x = r->in[0] + qn_util_offset(rank, index, a);
+        const double *w = r->in[1] + qn_util_offset(rank, index, b);
+        double s = matmul_has_bias(r->node) ? r->in[2][qn_util_offset(rank, index, c)] : 0;
+        for (int64_t j = 0; j < k; j++)
+            s += x[j * step_a] * w[j * step_b];
+        r->out[0][i] = s;
+        qn_util_next(y, index);
+    }
+    return QN_OK;
+}
+
+static void matmul_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    const Attr *t = n->attr;
+    QnValue *a = n->in[0], *b = n->in[1], *d = dy[0];
+    QnValue *da = t->trans_a ? qn_matmul(g, b, d, NULL, t->trans_b, true)
+                             : qn_matmul(g, d, b, NULL, false, !t->trans_b);
+    QnValue *db = t->trans_b ? qn_matmul(g, d, a, NULL, true, t->trans_a)
+                             : qn_matmul(g, a, d, NULL, !t->trans_a, false);
+    dx[0] = qn_sum_to(g, da, &a->type.shape);
+    dx[1] = qn_sum_to(g, db, &b->type.shape);
+    if (matmul_has_bias(n))
+        dx[2] = qn_sum_to(g, d, &n->in[2]->type.shape);
+}
+
+static void matmul_batch_args(QnDeviceCall *c, const int64_t *v, int rank, int64_t fill)
+{
+    for (int i = 0; i < 6; i++)
+        qn_device_int(c, i < 8 - rank ? fill : v[i - (8 - rank)]);
+}
+
+static QnStatus matmul_call(const QnNode *n, QnDeviceCall *c)
+{
+    const Attr *attr = n->attr;
+    const QnShape *y = &n->out[0].type.shape;
+    int rank = y->rank;
+    int64_t s[3][QN_MAX_RANK], rows = y->dim[rank - 2], cols = y->dim[rank - 1], batch = 1;
+    for (int i = 0; i < n->n_in; i++)
+        matmul_strides(&n->in[i]->type.shape, rank, s[i]);
+    if (attr->trans_a)
+        matmul_swap(s[0], rank);
+    if (attr->trans_b)
+        matmul_swap(s[1], rank);
+    for (int i = 0; i < rank - 2; i++)
+        batch *= y->dim[i];
+    *c = (QnDeviceCall){ .kernel = matmul_has_bias(n) ? "matmul_tile_bias" : "matmul_tile",
+                         .n_groups = batch * ((rows + 15) / 16) * ((cols + 15) / 16),
+                         .group_size = QN_GROUP };
+    matmul_batch_args(c, y->dim, rank, 1);
+    matmul_batch_args(c, s[0], rank, 0);
+    matmul_batch_args(c, s[1], rank, 0);
+    qn_device_int(c, rows);
+    qn_device_int(c, cols);
+    qn_device_int(c, matmul_k(n));
+    qn_device_int(c, s[0][rank - 2]);
+    qn_device_int(c, s[0][rank - 1]);
+    qn_device_int(c, s[1][rank - 2]);
+    qn_device_int(c, s[1][rank - 1]);
+    if (matmul_has_bias(n)) {
+        matmul_batch_args(c, s[2], rank, 0);
+        qn_device_int(c, s[2][rank - 2]);
+        qn_device_int(c, s[2][rank - 1]);
+    }
+    return QN_OK;
+}
+
+static const QnSample matmul_samples[] = {
+    { .in = { { 2, { 4, 7 } }, { 2, { 7, 3 } }, { 1, { 3 } } }, .n_in = 3 },
+    { .in = { { 2, { 130, 5 } }, { 2, { 19, 130 } } }, .n_in = 2, .attr = &(Attr){ true, true } },
+    { .in = { { 4, { 2, 1, 4, 5 } }, { 3, { 3, 6, 5 } }, { 3, { 3, 1, 6 } } },
+      .n_in = 3,
+      .attr = &(Attr){ false, true } },
+    { .in = { { 3, { 2, 5, 4 } }, { 2, { 5, 1 } } }, .n_in = 2, .attr = &(Attr){ true, false } },
+};
+
+/* a * b + bias; bias may be NULL. A batch of matrices times one matrix becomes one tall product,
+ * which also keeps b's gradient free of a batch. */
+QN_API QnValue *qn_matmul(QnGraph *g, QnValue *a, QnValue *b, QnValue *bias, bool trans_a,
+                          bool trans_b)
+{
+    if (!a || !b || qn_value_is_poison(a) || qn_value_is_poison(b))
+        return qn_graph_poison(g);
+    QnShape s = a->type.shape, flat = { 2, { 0 } };
+    bool tall =
+        s.rank > 2 && b->type.shape.rank == 2 && !trans_a && (!bias || bias->type.shape.rank <= 1);
+    if (tall) {
+        flat.dim[0] = qn_shape_product(g, &s, 0, s.rank - 1);
+        flat.dim[1] = s.dim[s.rank - 1];
+        a = qn_reshape(g, a, &flat);
+    }
+    QnValue *y = qn_emitn(g, &qn_op_matmul, &(Attr){ trans_a, trans_b },
+                          (QnValue *[]){ a, b, bias }, bias ? 3 : 2);
+    if (!tall || qn_value_is_poison(y))
+        return y;
+    s.dim[s.rank - 1] = y->type.shape.dim[1];
+    return qn_reshape(g, y, &s);
+}
+
+const QnOp qn_op_matmul = {
+    .name = "matmul",
+    .version = 1,
+    .doc = "matrix product over the last two axes",
+    .n_in = 2,
+    .n_in_max = 3,
+    QN_ATTRS(Attr, matmul_fields),
+    .infer = matmul_infer,
+    .cost = matmul_cost,
+    .ref = matmul_ref,
+    .grad = matmul_grad,
+    .device = QN_TEXT(matmul),
+    .call = matmul_call,
+    QN_SAMPLES(matmul_samples),
+};
+#endif
