@@ -44,4 +44,19 @@ typedef enum QnReduction {
     QN_REDUCTION_NONE,
 } QnReduction;
 
+/* For each named axis the elements start, start + step, … before end, as numpy has it: negative
+ * bounds count from the end, bounds beyond the axis are cut off. A negative step runs backwards;
+ * INT64_MIN as its end means: down to the first. */
+typedef struct QnSliceAttr {
+    QnInts axes, starts, ends, steps; /* no steps: all 1 */
+} QnSliceAttr;
+
+typedef enum QnPadMode { QN_PAD_CONSTANT, QN_PAD_REFLECT, QN_PAD_EDGE, QN_PAD_WRAP } QnPadMode;
+
+typedef struct QnPadAttr {
+    QnInts before, after; /* elements to add, one number an axis; negative ones cut (constant) */
+    int mode;             /* QnPadMode */
+    double value;         /* of constant padding */
+} QnPadAttr;
+
 #endif

@@ -116,6 +116,32 @@ typedef float QN_T;
 #define qn_store(p, i, v) ((p)[i] = (v))
 #endif
 
+/* Eight dims or strides as kernel arguments, outermost first (unused ones lead: dim 1, stride 0),
+ * and the offset under strides s of element i of an array of dims d. The host passes them with
+ * qn_region_call. */
+#define QN_ARG8(d)                                                                                 \
+    qn_long d##0, qn_long d##1, qn_long d##2, qn_long d##3, qn_long d##4, qn_long d##5,            \
+        qn_long d##6, qn_long d##7
+#define QN_PASS8(d) d##0, d##1, d##2, d##3, d##4, d##5, d##6, d##7
+QN_SCALAR qn_long qn_strided(qn_long i, QN_ARG8(d), QN_ARG8(s))
+{
+    qn_long at = i % d7 * s7;
+    i /= d7;
+    at += i % d6 * s6;
+    i /= d6;
+    at += i % d5 * s5;
+    i /= d5;
+    at += i % d4 * s4;
+    i /= d4;
+    at += i % d3 * s3;
+    i /= d3;
+    at += i % d2 * s2;
+    i /= d2;
+    at += i % d1 * s1;
+    i /= d1;
+    return at + i % d0 * s0;
+}
+
 #define QN_MAP1(name)
 #define QN_MAP2(name)
 #define QN_MAP3(name)

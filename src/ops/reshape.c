@@ -74,6 +74,43 @@ QN_API QnValue *qn_flatten(QnGraph *g, QnValue *x, int axis)
     return qn_reshape(g, x, &to);
 }
 
+/* A new axis of length 1 that will be axis `axis`, which may be negative. */
+QN_API QnValue *qn_unsqueeze(QnGraph *g, QnValue *x, int64_t axis)
+{
+    if (qn_value_is_poison(x))
+        return qn_graph_poison(g);
+    const QnShape *s = &x->type.shape;
+    int64_t at = axis < 0 ? axis + s->rank + 1 : axis;
+    if (at < 0 || at > s->rank || s->rank == QN_MAX_RANK) {
+        qn_fail(QN_EARG, "unsqueeze: no room for a new axis %lld at rank %d", (long long)axis,
+                s->rank);
+        return qn_graph_poison(g);
+    }
+    QnShape to = { .rank = s->rank + 1 };
+    for (int i = 0; i < to.rank; i++)
+        to.dim[i] = i < at ? s->dim[i] : i == at ? 1 : s->dim[i - 1];
+    return qn_reshape(g, x, &to);
+}
+
+/* Without axis `axis`, whose length must be 1. */
+QN_API QnValue *qn_squeeze(QnGraph *g, QnValue *x, int64_t axis)
+{
+    int at;
+    if (qn_value_is_poison(x))
+        return qn_graph_poison(g);
+    const QnShape *s = &x->type.shape;
+    if (!qn_shape_axis(s, axis, &at) || s->dim[at] != 1) {
+        char text[QN_TYPE_TEXT_BYTES];
+        qn_fail(QN_ESHAPE, "squeeze: %s has no axis %lld of length 1", qn_shape_text(s, text),
+                (long long)axis);
+        return qn_graph_poison(g);
+    }
+    QnShape to = { .rank = s->rank - 1 };
+    for (int i = 0; i < to.rank; i++)
+        to.dim[i] = s->dim[i < at ? i : i + 1];
+    return qn_reshape(g, x, &to);
+}
+
 const QnOp qn_op_reshape = {
     .name = "reshape",
     .version = 1,

@@ -1,0 +1,97 @@
+/* y = whether any element of x along axes is true. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* x is (outer, n, inner), one work group an output element. */
+QN_KERNEL any_mid(QN_GLOBAL unsigned char *y, QN_GLOBAL const unsigned char *x, qn_long n,
+                  qn_long inner)
+{
+    QN_SHARED int part[256];
+    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
+    int lid = qn_lid(), size = qn_group_size(), s = 0;
+    for (qn_long i = lid; i < n; i += size)
+        s = s || x[base + i * inner] != 0;
+    part[lid] = s;
+    QN_SYNC();
+    for (int h = size / 2; h > 0; h /= 2) {
+        if (lid < h)
+            part[lid] = part[lid] || part[lid + h];
+        QN_SYNC();
+    }
+    if (lid == 0)
+        y[row] = (unsigned char)part[0];
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/fold.h"
+
+static const QnAttrField any_fields[] = { QN_REDUCE_FIELDS };
+
+static QnStatus any_infer(QnInfer *c)
+{
+    if (c->in[0]->dtype != QN_DTYPE_BOOL)
+        return qn_fail(QN_EDTYPE, "any: needs a bool operand, not %s",
+                       qn_dtype_name(c->in[0]->dtype));
+    return qn_util_reduce_infer(c, "any");
+}
+
+static QnCost any_cost(const QnNode *n)
+{
+    return qn_fold_cost(n, 1);
+}
+
+static double any_of(const double *x, int64_t n, double param)
+{
+    (void)param;
+    bool y = 0;
+    for (int64_t i = 0; i < n; i++)
+        y = y || x[i] != 0;
+    return y;
+}
+
+static QnStatus any_ref(const QnRefArgs *a)
+{
+    return qn_fold_ref(a, "any", any_of, 0);
+}
+
+static QnStatus any_call(const QnNode *n, QnDeviceCall *c)
+{
+    unsigned mask = 0;
+    const QnReduceAttr *attr = n->attr;
+    QN_TRY(qn_util_axes_mask("any", &n->in[0]->type.shape, &attr->axes, &mask));
+    return qn_util_reduce_call("any_mid", &n->in[0]->type.shape, mask, c);
+}
+
+static const QnSample any_samples[] = {
+    { .in = { { 2, { 4, 7 }, QN_DTYPE_BOOL, 0, 1 } }, .n_in = 1, .flags = QN_SAMPLE_NO_GRAD },
+    { .in = { { 3, { 5, 3, 2 }, QN_DTYPE_BOOL, 0, 1 } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 1, { -2 } }, true },
+      .flags = QN_SAMPLE_NO_GRAD },
+    { .in = { { 2, { 2, 130 }, QN_DTYPE_BOOL, 0, 1 } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 1, { 0 } }, false },
+      .flags = QN_SAMPLE_NO_GRAD },
+};
+
+QN_API QnValue *qn_any(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
+{
+    return qn_emit1(g, &qn_op_any, &(QnReduceAttr){ axes, keepdims }, x);
+}
+
+const QnOp qn_op_any = {
+    .name = "any",
+    .version = 1,
+    .doc = "whether any element along axes is true",
+    .n_in = 1,
+    .traits = QN_REDUCE | QN_NO_GRAD,
+    QN_ATTRS(QnReduceAttr, any_fields),
+    .infer = any_infer,
+    .cost = any_cost,
+    .ref = any_ref,
+    .device = QN_TEXT(any),
+    .call = any_call,
+    QN_SAMPLES(any_samples),
+};
+#endif

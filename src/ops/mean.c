@@ -1,0 +1,96 @@
+/* y = mean of x over axes. Sums in f32 or wider in a fixed order. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* x is (outer, n, inner), one work group an output element, then a tree in shared memory. */
+QN_KERNEL mean_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+{
+    QN_SHARED float part[256];
+    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
+    int lid = qn_lid(), size = qn_group_size();
+    float s = 0.0f;
+    for (qn_long i = lid; i < n; i += size)
+        s += qn_load(x, base + i * inner);
+    part[lid] = s;
+    QN_SYNC();
+    for (int h = size / 2; h > 0; h /= 2) {
+        if (lid < h)
+            part[lid] += part[lid + h];
+        QN_SYNC();
+    }
+    if (lid == 0)
+        qn_store(y, row, part[0] / (float)n);
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/fold.h"
+
+static const QnAttrField mean_fields[] = { QN_REDUCE_FIELDS };
+
+static QnStatus mean_infer(QnInfer *c)
+{
+    return qn_fold_infer(c, "mean", false);
+}
+
+static QnCost mean_cost(const QnNode *n)
+{
+    return qn_fold_cost(n, 1);
+}
+
+static double mean_of(const double *x, int64_t n, double param)
+{
+    (void)param;
+    double s = 0;
+    for (int64_t i = 0; i < n; i++)
+        s += x[i];
+    return s / (double)n;
+}
+
+static QnStatus mean_ref(const QnRefArgs *a)
+{
+    return qn_fold_ref(a, "mean", mean_of, 0);
+}
+
+static void mean_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    QnDims folded = qn_fold_dims(n);
+    QnValue *scale = qn_count(g, n->in[0]->type.dtype, &folded, 0, -1);
+    dx[0] = qn_fold_spread(g, n, qn_mul(g, dy[0], scale));
+}
+
+static QnStatus mean_call(const QnNode *n, QnDeviceCall *c)
+{
+    return qn_fold_call(n, "mean_mid", c);
+}
+
+static const QnSample mean_samples[] = {
+    { .in = { { 2, { 4, 7 } } }, .n_in = 1 },
+    { .in = { { 3, { 3, 130, 2 } } }, .n_in = 1, .attr = &(QnReduceAttr){ { 1, { 1 } }, false } },
+    { .in = { { 4, { 2, 3, 4, 5 } } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 2, { -1, 2 } }, true } },
+    { .in = { { 3, { 4, 3, 5 } } }, .n_in = 1, .attr = &(QnReduceAttr){ { 2, { 0, 2 } }, false } },
+};
+
+QN_API QnValue *qn_mean(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
+{
+    return qn_emit1(g, &qn_op_mean, &(QnReduceAttr){ axes, keepdims }, x);
+}
+
+const QnOp qn_op_mean = {
+    .name = "mean",
+    .version = 1,
+    .doc = "mean over axes",
+    .n_in = 1,
+    .traits = QN_REDUCE,
+    QN_ATTRS(QnReduceAttr, mean_fields),
+    .infer = mean_infer,
+    .cost = mean_cost,
+    .ref = mean_ref,
+    .grad = mean_grad,
+    .device = QN_TEXT(mean),
+    .call = mean_call,
+    QN_SAMPLES(mean_samples),
+};
+#endif

@@ -1,0 +1,148 @@
+/* A tensor cut along an axis into pieces of given sizes, or into equal ones. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* Into two; x: (outer, n0 + n1, inner), m_i = n_i * inner. */
+QN_KERNEL split_two(QN_GLOBAL QN_T *y0, QN_GLOBAL QN_T *y1, QN_GLOBAL const QN_T *x, qn_long count,
+                    qn_long m0, qn_long m1)
+{
+    qn_long i = qn_item();
+    if (i >= count)
+        return;
+    qn_long o = i / (m0 + m1), k = i % (m0 + m1);
+    if (k < m0)
+        qn_store(y0, o * m0 + k, qn_load(x, i));
+    else
+        qn_store(y1, o * m1 + k - m0, qn_load(x, i));
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/region.h"
+
+typedef struct Attr {
+    int64_t axis;
+    QnDims sizes;
+    int64_t parts;
+} Attr;
+
+static const QnAttrField split_fields[] = {
+    { .name = "axis",
+      .kind = QN_ATTR_INT,
+      .offset = offsetof(Attr, axis),
+      .min = -QN_MAX_RANK,
+      .max = QN_MAX_RANK - 1,
+      .doc = "cut axis" },
+    { .name = "sizes",
+      .kind = QN_ATTR_DIMS,
+      .offset = offsetof(Attr, sizes),
+      .doc = "length of each piece; none: equal ones" },
+    { .name = "parts",
+      .kind = QN_ATTR_INT,
+      .offset = offsetof(Attr, parts),
+      .def = 1,
+      .max = QN_MAX_OUT,
+      .doc = "number of equal pieces when there are no sizes" },
+};
+
+static QnStatus split_infer(QnInfer *c)
+{
+    const Attr *a = c->attr;
+    const QnType *x = c->in[0];
+    int axis;
+    if (!qn_shape_axis(&x->shape, a->axis, &axis))
+        return qn_fail(QN_EARG, "split: axis %lld is out of range for rank %d", (long long)a->axis,
+                       x->shape.rank);
+    QnDim n = x->shape.dim[axis], sum = 0;
+    int64_t parts = a->sizes.n ? a->sizes.n : a->parts;
+    if (parts < 1 || (!a->sizes.n && n >= 0 && n % parts))
+        return qn_fail(QN_ESHAPE, "split: length %lld of axis %d does not fall into %lld equal "
+                       "pieces", (long long)n, axis, (long long)parts);
+    c->n_out = (int)parts;
+    for (int i = 0; i < c->n_out; i++) {
+        QnDim size = a->sizes.n ? a->sizes.d[i] : qn_dim_div(c->graph, n, parts);
+        c->out[i] = *x;
+        c->out[i].shape.dim[axis] = size;
+        sum = qn_dim_add(c->graph, sum, size);
+    }
+    if (a->sizes.n && !qn_region_may_equal(sum, n))
+        return qn_fail(QN_ESHAPE, "split: the sizes add up to %lld, axis %d has length %lld",
+                       (long long)sum, axis, (long long)n);
+    return QN_OK;
+}
+
+static QnStatus split_ref(const QnRefArgs *a)
+{
+    int axis = 0;
+    qn_shape_axis(&a->in_type[0]->shape, ((const Attr *)a->attr)->axis, &axis);
+    QnRows x = qn_util_rows(&a->in_type[0]->shape, axis);
+    int64_t at = 0;
+    for (int k = 0; k < a->n_out; k++) {
+        int64_t part = a->out_type[k]->shape.dim[axis] * x.inner;
+        for (int64_t o = 0; o < x.outer; o++)
+            memcpy(a->out[k] + o * part, a->in[0] + o * x.n * x.inner + at,
+                   (size_t)part * sizeof(double));
+        at += part;
+    }
+    return QN_OK;
+}
+
+static void split_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    QnValue *parts[QN_MAX_OUT];
+    for (int i = 0; i < n->n_out; i++)
+        parts[i] = dy[i] ? dy[i] : qn_full(g, 0, n->in[0]->type.dtype, &n->out[i].type.shape);
+    dx[0] = qn_concat(g, parts, n->n_out, ((const Attr *)n->attr)->axis);
+}
+
+static QnStatus split_call(const QnNode *n, QnDeviceCall *c)
+{
+    int axis = 0;
+    if (n->n_out != 2 || !qn_dtype_is_float(n->out[0].type.dtype))
+        return qn_fail(QN_EUNSUPPORTED, "split: the device text gives two of floating point");
+    qn_shape_axis(&n->in[0]->type.shape, ((const Attr *)n->attr)->axis, &axis);
+    *c = (QnDeviceCall){ .kernel = "split_two", .n_groups = qn_shape_count(&n->in[0]->type.shape) };
+    qn_device_int(c, c->n_groups);
+    for (int k = 0; k < 2; k++) {
+        QnRows r = qn_util_rows(&n->out[k].type.shape, axis);
+        qn_device_int(c, r.n * r.inner);
+    }
+    return QN_OK;
+}
+
+static const QnSample split_samples[] = {
+    { .in = { { 2, { 4, 7 } } }, .n_in = 1, .attr = &(Attr){ 0, { 0 }, 2 } },
+    { .in = { { 3, { 2, 130, 3 } } }, .n_in = 1, .attr = &(Attr){ -2, { 2, { 101, 29 } }, 0 } },
+    { .in = { { 2, { 3, 9 } } }, .n_in = 1, .attr = &(Attr){ 1, { 3, { 2, 6, 1 } }, 0 } },
+};
+
+/* Pieces of these lengths, at most eight; qn_node_out gives them. NULL: the graph has failed. */
+QN_API QnNode *qn_split_sizes(QnGraph *g, QnValue *x, int64_t axis, const QnDims *sizes)
+{
+    return qn_emit(g, &qn_op_split, &(Attr){ axis, *sizes, 1 }, &x, 1);
+}
+
+/* Equal pieces, at most 32; out[0..parts) are set, to poison if the graph has failed. */
+QN_API void qn_split(QnGraph *g, QnValue *x, int64_t axis, int parts, QnValue **out)
+{
+    QnNode *n = qn_emit(g, &qn_op_split, &(Attr){ axis, { 0 }, parts }, &x, 1);
+    for (int i = 0; i < parts; i++)
+        out[i] = qn_node_out(g, n, i);
+}
+
+const QnOp qn_op_split = {
+    .name = "split",
+    .version = 1,
+    .doc = "pieces along an axis",
+    .n_in = 1,
+    .n_out = -1,
+    .traits = QN_MOVES_DATA,
+    QN_ATTRS(Attr, split_fields),
+    .infer = split_infer,
+    .ref = split_ref,
+    .grad = split_grad,
+    .device = QN_TEXT(split),
+    .call = split_call,
+    QN_SAMPLES(split_samples),
+};
+#endif
