@@ -1,4 +1,5 @@
-/* y = index (i64) of the largest element along an axis; the first of equals. A NaN counts as largest. */
+/* y = index (i64) of the largest element along an axis; the first of equals. A NaN counts as
+ * largest. */
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE

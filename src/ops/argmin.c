@@ -1,4 +1,5 @@
-/* y = index (i64) of the smallest element along an axis; the first of equals. A NaN counts as smallest. */
+/* y = index (i64) of the smallest element along an axis; the first of equals. A NaN counts as
+ * smallest. */
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE

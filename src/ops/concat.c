@@ -51,9 +51,11 @@ static QnStatus concat_infer(QnInfer *c)
         }
         if (!fits) {
             char p[QN_TYPE_TEXT_BYTES], q[QN_TYPE_TEXT_BYTES];
-            return qn_fail(QN_ESHAPE, "concat: inputs 0 and %d are %s and %s; all axes but %d must "
-                           "agree", k, qn_shape_text(&c->in[0]->shape, p),
-                           qn_shape_text(&t->shape, q), axis);
+            return qn_fail(QN_ESHAPE,
+                           "concat: inputs 0 and %d are %s and %s; all axes but %d must "
+                           "agree",
+                           k, qn_shape_text(&c->in[0]->shape, p), qn_shape_text(&t->shape, q),
+                           axis);
         }
     }
     c->out[0] = y;
@@ -111,8 +113,8 @@ static QnStatus concat_call(const QnNode *n, QnDeviceCall *c)
     if (n->n_in != 2 || !qn_dtype_is_float(n->out[0].type.dtype))
         return qn_fail(QN_EUNSUPPORTED, "concat: the device text joins two of floating point");
     qn_shape_axis(&n->out[0].type.shape, ((const Attr *)n->attr)->axis, &axis);
-    *c = (QnDeviceCall){ .kernel = "concat_two",
-                         .n_groups = qn_shape_count(&n->out[0].type.shape) };
+    *c =
+        (QnDeviceCall){ .kernel = "concat_two", .n_groups = qn_shape_count(&n->out[0].type.shape) };
     qn_device_int(c, c->n_groups);
     for (int k = 0; k < 2; k++) {
         QnRows r = qn_util_rows(&n->in[k]->type.shape, axis);

@@ -1,11 +1,11 @@
-/* y = running product of x along an axis. exclusive leaves out the element itself, reverse runs from the
- * end. */
+/* y = running product of x along an axis. exclusive leaves out the element itself, reverse runs
+ * from the end. */
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
 /* x, y: (outer, n, inner); one item a row. */
 QN_KERNEL cumprod_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner,
-                     qn_long rows, qn_long exclusive, qn_long reverse)
+                      qn_long rows, qn_long exclusive, qn_long reverse)
 {
     qn_long row = qn_item();
     if (row >= rows)

@@ -1,5 +1,5 @@
-/* y = running sum of x along an axis. exclusive leaves out the element itself, reverse runs from the
- * end. */
+/* y = running sum of x along an axis. exclusive leaves out the element itself, reverse runs from
+ * the end. */
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE

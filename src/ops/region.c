@@ -66,8 +66,9 @@ QnStatus qn_region_slice(QnGraph *g, const char *op, const QnShape *s, const QnS
     int n = a->axes.n;
     unsigned mask;
     if (a->starts.n != n || a->ends.n != n || (a->steps.n && a->steps.n != n))
-        return qn_fail(QN_EARG, "%s: %d axes, %d starts, %d ends, %d steps; give one of each an axis",
-                       op, n, a->starts.n, a->ends.n, a->steps.n);
+        return qn_fail(QN_EARG,
+                       "%s: %d axes, %d starts, %d ends, %d steps; give one of each an axis", op, n,
+                       a->starts.n, a->ends.n, a->steps.n);
     if (n) /* no axes would mean all */
         QN_TRY(qn_util_axes_mask(op, s, &a->axes, &mask));
     *out = (QnRegion){ .shape = *s };
@@ -92,12 +93,13 @@ static QnStatus pad_axis(QnGraph *g, const char *op, QnDim n, int64_t before, in
     if (mode != QN_PAD_CONSTANT && (before < 0 || after < 0))
         return qn_fail(QN_EARG, "%s: only constant padding may be negative (axis %d)", op, axis);
     int64_t most = n < 0 || mode == QN_PAD_CONSTANT || (!before && !after) ? INT64_MAX
-                   : mode == QN_PAD_REFLECT                               ? n - 1
-                   : n > 0                                                ? INT64_MAX
-                                                                          : 0;
+                   : mode == QN_PAD_REFLECT                                ? n - 1
+                   : n > 0                                                 ? INT64_MAX
+                                                                           : 0;
     if (before > most || after > most)
-        return qn_fail(QN_ESHAPE, "%s: pads %lld and %lld of axis %d exceed what length %lld allows",
-                       op, (long long)before, (long long)after, axis, (long long)n);
+        return qn_fail(QN_ESHAPE,
+                       "%s: pads %lld and %lld of axis %d exceed what length %lld allows", op,
+                       (long long)before, (long long)after, axis, (long long)n);
     int64_t sum = before + after;
     if (n >= 0 && n + sum < 0)
         return qn_fail(QN_ESHAPE, "%s: %lld elements are cut off axis %d of length %lld", op,

@@ -74,8 +74,9 @@ static const QnSample slice_put_samples[] = {
       .attr = &(QnSliceAttr){ { 1, { 0 } }, { 1, { 1 } }, { 1, { 3 } }, { 0 } } },
     { .in = { { 2, { 130, 3 } }, { 2, { 26, 2 } } },
       .n_in = 2,
-      .attr = &(QnSliceAttr){ { 2, { 0, -1 } }, { 2, { -2, 0 } }, { 2, { INT64_MIN, 9 } },
-                              { 2, { -5, 2 } } } },
+      .attr =
+          &(QnSliceAttr){
+              { 2, { 0, -1 } }, { 2, { -2, 0 } }, { 2, { INT64_MIN, 9 } }, { 2, { -5, 2 } } } },
 };
 
 QN_API QnValue *qn_slice_put(QnGraph *g, QnValue *x, QnValue *u, const QnSliceAttr *attr)

@@ -56,8 +56,10 @@ static QnStatus split_infer(QnInfer *c)
     QnDim n = x->shape.dim[axis], sum = 0;
     int64_t parts = a->sizes.n ? a->sizes.n : a->parts;
     if (parts < 1 || (!a->sizes.n && n >= 0 && n % parts))
-        return qn_fail(QN_ESHAPE, "split: length %lld of axis %d does not fall into %lld equal "
-                       "pieces", (long long)n, axis, (long long)parts);
+        return qn_fail(QN_ESHAPE,
+                       "split: length %lld of axis %d does not fall into %lld equal "
+                       "pieces",
+                       (long long)n, axis, (long long)parts);
     c->n_out = (int)parts;
     for (int i = 0; i < c->n_out; i++) {
         QnDim size = a->sizes.n ? a->sizes.d[i] : qn_dim_div(c->graph, n, parts);
