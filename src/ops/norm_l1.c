@@ -1,0 +1,97 @@
+/* y = sum of |x| over axes. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* x is (outer, n, inner), one work group an output element, then a tree in shared memory. */
+QN_KERNEL norm_l1_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+{
+    QN_SHARED float part[256];
+    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
+    int lid = qn_lid(), size = qn_group_size();
+    float s = 0.0f;
+    for (qn_long i = lid; i < n; i += size) {
+        float v = qn_load(x, base + i * inner);
+        s += qn_absf(v);
+    }
+    part[lid] = s;
+    QN_SYNC();
+    for (int h = size / 2; h > 0; h /= 2) {
+        if (lid < h)
+            part[lid] += part[lid + h];
+        QN_SYNC();
+    }
+    if (lid == 0)
+        qn_store(y, row, part[0]);
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/fold.h"
+
+static const QnAttrField norm_l1_fields[] = { QN_REDUCE_FIELDS };
+
+static QnStatus norm_l1_infer(QnInfer *c)
+{
+    return qn_fold_infer(c, "norm_l1", true);
+}
+
+static QnCost norm_l1_cost(const QnNode *n)
+{
+    return qn_fold_cost(n, 2);
+}
+
+static double norm(const double *x, int64_t n, double param)
+{
+    (void)param;
+    double s = 0;
+    for (int64_t i = 0; i < n; i++)
+        s += fabs(x[i]);
+    return s;
+}
+
+static QnStatus norm_l1_ref(const QnRefArgs *a)
+{
+    return qn_fold_ref(a, "norm_l1", norm, 0);
+}
+
+static void norm_l1_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    dx[0] = qn_mul(g, qn_sign(g, n->in[0]), qn_fold_spread(g, n, dy[0]));
+}
+
+static QnStatus norm_l1_call(const QnNode *n, QnDeviceCall *c)
+{
+    return qn_fold_call(n, "norm_l1_mid", c);
+}
+
+static const QnSample norm_l1_samples[] = {
+    { .in = { { 2, { 4, 7 }, .keep_off = 0.05 } }, .n_in = 1 },
+    { .in = { { 3, { 3, 130, 2 }, .keep_off = 0.05 } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 1, { 1 } }, false } },
+    { .in = { { 4, { 2, 3, 4, 5 }, .keep_off = 0.05 } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 2, { -1, 0 } }, true } },
+};
+
+QN_API QnValue *qn_norm_l1(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
+{
+    return qn_emit1(g, &qn_op_norm_l1, &(QnReduceAttr){ axes, keepdims }, x);
+}
+
+const QnOp qn_op_norm_l1 = {
+    .name = "norm_l1",
+    .version = 1,
+    .doc = "sum of absolute values over axes",
+    .n_in = 1,
+    .traits = QN_REDUCE,
+    QN_ATTRS(QnReduceAttr, norm_l1_fields),
+    .infer = norm_l1_infer,
+    .cost = norm_l1_cost,
+    .ref = norm_l1_ref,
+    .grad = norm_l1_grad,
+    .device = QN_TEXT(norm_l1),
+    .call = norm_l1_call,
+    QN_SAMPLES(norm_l1_samples),
+};
+#endif

@@ -1,0 +1,102 @@
+/* y = square root of the sum of x^2 over axes. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* x is (outer, n, inner), one work group an output element, then a tree in shared memory. */
+QN_KERNEL norm_l2_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+{
+    QN_SHARED float part[256];
+    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
+    int lid = qn_lid(), size = qn_group_size();
+    float s = 0.0f;
+    for (qn_long i = lid; i < n; i += size) {
+        float v = qn_load(x, base + i * inner);
+        s += v * v;
+    }
+    part[lid] = s;
+    QN_SYNC();
+    for (int h = size / 2; h > 0; h /= 2) {
+        if (lid < h)
+            part[lid] += part[lid + h];
+        QN_SYNC();
+    }
+    if (lid == 0)
+        qn_store(y, row, qn_sqrtf(part[0]));
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/fold.h"
+
+static const QnAttrField norm_l2_fields[] = { QN_REDUCE_FIELDS };
+
+static QnStatus norm_l2_infer(QnInfer *c)
+{
+    return qn_fold_infer(c, "norm_l2", true);
+}
+
+static QnCost norm_l2_cost(const QnNode *n)
+{
+    return qn_fold_cost(n, 2);
+}
+
+static double norm(const double *x, int64_t n, double param)
+{
+    (void)param;
+    double s = 0;
+    for (int64_t i = 0; i < n; i++)
+        s += x[i] * x[i];
+    return sqrt(s);
+}
+
+static QnStatus norm_l2_ref(const QnRefArgs *a)
+{
+    return qn_fold_ref(a, "norm_l2", norm, 0);
+}
+
+/* dx = dy * x / y, and 0 where y is. */
+static void norm_l2_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    QnValue *y = &n->out[0], *zero = qn_scalar_like(g, y, 0);
+    QnValue *is_zero = qn_equal(g, y, zero);
+    QnValue *safe = qn_where(g, is_zero, qn_scalar_like(g, y, 1), y);
+    QnValue *scale = qn_where(g, is_zero, zero, qn_div(g, dy[0], safe));
+    dx[0] = qn_mul(g, n->in[0], qn_fold_spread(g, n, scale));
+}
+
+static QnStatus norm_l2_call(const QnNode *n, QnDeviceCall *c)
+{
+    return qn_fold_call(n, "norm_l2_mid", c);
+}
+
+static const QnSample norm_l2_samples[] = {
+    { .in = { { 2, { 4, 7 }, .keep_off = 0.05 } }, .n_in = 1 },
+    { .in = { { 3, { 3, 130, 2 }, .keep_off = 0.05 } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 1, { 1 } }, false } },
+    { .in = { { 4, { 2, 3, 4, 5 }, .keep_off = 0.05 } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 2, { -1, 0 } }, true } },
+};
+
+QN_API QnValue *qn_norm_l2(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
+{
+    return qn_emit1(g, &qn_op_norm_l2, &(QnReduceAttr){ axes, keepdims }, x);
+}
+
+const QnOp qn_op_norm_l2 = {
+    .name = "norm_l2",
+    .version = 1,
+    .doc = "Euclidean length over axes",
+    .n_in = 1,
+    .traits = QN_REDUCE,
+    QN_ATTRS(QnReduceAttr, norm_l2_fields),
+    .infer = norm_l2_infer,
+    .cost = norm_l2_cost,
+    .ref = norm_l2_ref,
+    .grad = norm_l2_grad,
+    .device = QN_TEXT(norm_l2),
+    .call = norm_l2_call,
+    QN_SAMPLES(norm_l2_samples),
+};
+#endif

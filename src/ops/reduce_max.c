@@ -1,0 +1,117 @@
+/* y = greatest element of x over axes; NaN if there is one. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* x is (outer, n, inner), one work group an output element, then a tree in shared memory. */
+QN_SCALAR float reduce_max_of(float a, float b)
+{
+    return a > b || a != a ? a : b;
+}
+
+QN_KERNEL reduce_max_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+{
+    QN_SHARED float part[256];
+    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
+    int lid = qn_lid(), size = qn_group_size();
+    float m = -QN_INF;
+    for (qn_long i = lid; i < n; i += size)
+        m = reduce_max_of(m, qn_load(x, base + i * inner));
+    part[lid] = m;
+    QN_SYNC();
+    for (int h = size / 2; h > 0; h /= 2) {
+        if (lid < h)
+            part[lid] = reduce_max_of(part[lid], part[lid + h]);
+        QN_SYNC();
+    }
+    if (lid == 0)
+        qn_store(y, row, part[0]);
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/fold.h"
+
+static const QnAttrField reduce_max_fields[] = { QN_REDUCE_FIELDS };
+
+static QnStatus reduce_max_infer(QnInfer *c)
+{
+    const QnReduceAttr *attr = c->attr;
+    const QnShape *s = &c->in[0]->shape;
+    unsigned mask;
+    QN_TRY(qn_util_axes_mask("reduce_max", s, &attr->axes, &mask));
+    for (int i = 0; i < s->rank; i++) {
+        if (mask >> i & 1 && s->dim[i] == 0)
+            return qn_fail(QN_ESHAPE, "reduce_max: axis %d has length 0; nothing to compare", i);
+    }
+    return qn_util_reduce_infer(c, "reduce_max");
+}
+
+static QnCost reduce_max_cost(const QnNode *n)
+{
+    return qn_fold_cost(n, 1);
+}
+
+static double most(const double *x, int64_t n, double param)
+{
+    (void)param;
+    double m = x[0];
+    for (int64_t i = 1; i < n; i++)
+        m = x[i] > m || isnan(x[i]) ? x[i] : m;
+    return m;
+}
+
+static QnStatus reduce_max_ref(const QnRefArgs *a)
+{
+    return qn_fold_ref(a, "reduce_max", most, 0);
+}
+
+/* dy goes to the greatest elements, in equal shares. */
+static void reduce_max_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    const QnReduceAttr *attr = n->attr;
+    QnValue *x = n->in[0], *y = qn_fold_spread(g, n, &n->out[0]);
+    QnValue *hit = qn_cast(g, qn_equal(g, x, y), x->type.dtype);
+    QnValue *share = qn_div(g, dy[0], qn_sum(g, hit, attr->axes, attr->keepdims));
+    dx[0] = qn_mul(g, hit, qn_fold_spread(g, n, share));
+}
+
+static QnStatus reduce_max_call(const QnNode *n, QnDeviceCall *c)
+{
+    return qn_fold_call(n, "reduce_max_mid", c);
+}
+
+static const QnSample reduce_max_samples[] = {
+    { .in = { { 2, { 4, 7 }, .distinct = true } }, .n_in = 1 },
+    { .in = { { 3, { 3, 130, 2 }, .lo = -9, .hi = 9, .distinct = true } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 1, { 1 } }, false } },
+    { .in = { { 4, { 2, 3, 4, 5 }, .lo = -2, .hi = 2, .distinct = true } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 2, { -1, 0 } }, true } },
+    { .in = { { 2, { 3, 5 }, QN_DTYPE_I32, -9, 9 } },
+      .n_in = 1,
+      .attr = &(QnReduceAttr){ { 1, { 0 } }, false },
+      .flags = QN_SAMPLE_NO_GRAD }, /* integers */
+};
+
+QN_API QnValue *qn_reduce_max(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
+{
+    return qn_emit1(g, &qn_op_reduce_max, &(QnReduceAttr){ axes, keepdims }, x);
+}
+
+const QnOp qn_op_reduce_max = {
+    .name = "reduce_max",
+    .version = 1,
+    .doc = "greatest element over axes",
+    .n_in = 1,
+    .traits = QN_REDUCE,
+    QN_ATTRS(QnReduceAttr, reduce_max_fields),
+    .infer = reduce_max_infer,
+    .cost = reduce_max_cost,
+    .ref = reduce_max_ref,
+    .grad = reduce_max_grad,
+    .device = QN_TEXT(reduce_max),
+    .call = reduce_max_call,
+    QN_SAMPLES(reduce_max_samples),
+};
+#endif

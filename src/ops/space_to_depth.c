@@ -1,0 +1,71 @@
+/* Blocks of pixels become channels: (N, C, H*b, W*b) to (N, b*b*C, H, W), the block's row and
+ * column outermost, as ONNX has it. */
+#include "ops/dialect.h"
+
+#ifdef QN_HOST
+#include "ops/util.h"
+
+typedef struct Attr {
+    int64_t block;
+} Attr;
+
+static const QnAttrField space_to_depth_fields[] = {
+    { .name = "block",
+      .kind = QN_ATTR_INT,
+      .offset = offsetof(Attr, block),
+      .def = 2,
+      .min = 1,
+      .max = 1 << 15,
+      .doc = "side of a block in pixels" },
+};
+
+static QnStatus space_to_depth_infer(QnInfer *c)
+{
+    int64_t b = ((const Attr *)c->attr)->block;
+    const QnShape *s = &c->in[0]->shape;
+    bool fits = s->rank == 4;
+    for (int i = 2; fits && i < 4; i++)
+        fits = s->dim[i] < 0 || s->dim[i] % b == 0;
+    if (!fits) {
+        char text[QN_TYPE_TEXT_BYTES];
+        return qn_fail(QN_ESHAPE, "space_to_depth: %s is not (N,C,H,W) with multiples of %lld",
+                       qn_shape_text(s, text), (long long)b);
+    }
+    c->out[0] = *c->in[0];
+    QnDim *d = c->out[0].shape.dim;
+    d[1] = qn_dim_mul(c->graph, d[1], b * b);
+    d[2] = qn_dim_div(c->graph, d[2], b);
+    d[3] = qn_dim_div(c->graph, d[3], b);
+    return QN_OK;
+}
+
+static void space_to_depth_lower(QnGraph *g, QnNode *n, QnValue **out)
+{
+    QnDim b = ((const Attr *)n->attr)->block;
+    const QnDim *d = n->in[0]->type.shape.dim, *to = n->out[0].type.shape.dim;
+    QnShape wide = QN_SHAPE(d[0], d[1], to[2], b, to[3], b);
+    QnValue *x = qn_transpose(g, qn_reshape(g, n->in[0], &wide), QN_AXES(0, 3, 5, 1, 2, 4));
+    out[0] = qn_reshape(g, x, &n->out[0].type.shape);
+}
+
+static const QnSample space_to_depth_samples[] = {
+    { .in = { { 4, { 2, 3, 4, 6 } } }, .n_in = 1, .attr = &(Attr){ 2 } },
+    { .in = { { 4, { 1, 2, 9, 3 } } }, .n_in = 1, .attr = &(Attr){ 3 } },
+};
+
+QN_API QnValue *qn_space_to_depth(QnGraph *g, QnValue *x, int64_t block)
+{
+    return qn_emit1(g, &qn_op_space_to_depth, &(Attr){ block }, x);
+}
+
+const QnOp qn_op_space_to_depth = {
+    .name = "space_to_depth",
+    .version = 1,
+    .doc = "blocks of pixels become channels",
+    .n_in = 1,
+    QN_ATTRS(Attr, space_to_depth_fields),
+    .infer = space_to_depth_infer,
+    .lower = space_to_depth_lower,
+    QN_SAMPLES(space_to_depth_samples),
+};
+#endif
