@@ -31,7 +31,7 @@ static const QnAttrField prod_fields[] = { QN_REDUCE_FIELDS };
 static QnStatus prod_infer(QnInfer *c)
 {
     if (c->in[0]->dtype == QN_DTYPE_BOOL)
-        return qn_fail(QN_EDTYPE, "prod: a bool operand; use all, or cast it to a number");
+        return qn_fail(QN_EDTYPE, "prod: a bool operand; use reduce_all, or cast it to a number");
     return qn_util_reduce_infer(c, "prod");
 }
 

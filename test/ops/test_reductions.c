@@ -79,9 +79,9 @@ static void test_any_and_all(void **state)
 {
     Case c = case_new();
     QnValue *x = GIVE(&c, QN_DTYPE_BOOL, QN_SHAPE(3, 2), 0, 0, 1, 0, 1, 1);
-    WANT(&c, qn_any(c.g, x, QN_AXES(1), false), QN_SHAPE(3), 0, 1, 1);
-    WANT(&c, qn_all(c.g, x, QN_AXES(1), false), QN_SHAPE(3), 0, 0, 1);
-    case_want_refused(&c, qn_any(c.g, MATRIX, QN_ALL_AXES, false), QN_EDTYPE, "bool");
+    WANT(&c, qn_reduce_any(c.g, x, QN_AXES(1), false), QN_SHAPE(3), 0, 1, 1);
+    WANT(&c, qn_reduce_all(c.g, x, QN_AXES(1), false), QN_SHAPE(3), 0, 0, 1);
+    case_want_refused(&c, qn_reduce_any(c.g, MATRIX, QN_ALL_AXES, false), QN_EDTYPE, "bool");
     case_free(&c);
 }
 

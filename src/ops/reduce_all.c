@@ -3,8 +3,8 @@
 
 #ifdef QN_DEVICE
 /* x is (outer, n, inner), one work group an output element. */
-QN_KERNEL all_mid(QN_GLOBAL unsigned char *y, QN_GLOBAL const unsigned char *x, qn_long n,
-                  qn_long inner)
+QN_KERNEL reduce_all_mid(QN_GLOBAL unsigned char *y, QN_GLOBAL const unsigned char *x, qn_long n,
+                         qn_long inner)
 {
     QN_SHARED int part[256];
     qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
@@ -26,22 +26,22 @@ QN_KERNEL all_mid(QN_GLOBAL unsigned char *y, QN_GLOBAL const unsigned char *x, 
 #ifdef QN_HOST
 #include "ops/fold.h"
 
-static const QnAttrField all_fields[] = { QN_REDUCE_FIELDS };
+static const QnAttrField reduce_all_fields[] = { QN_REDUCE_FIELDS };
 
-static QnStatus all_infer(QnInfer *c)
+static QnStatus reduce_all_infer(QnInfer *c)
 {
     if (c->in[0]->dtype != QN_DTYPE_BOOL)
-        return qn_fail(QN_EDTYPE, "all: needs a bool operand, not %s",
+        return qn_fail(QN_EDTYPE, "reduce_all: needs a bool operand, not %s",
                        qn_dtype_name(c->in[0]->dtype));
-    return qn_util_reduce_infer(c, "all");
+    return qn_util_reduce_infer(c, "reduce_all");
 }
 
-static QnCost all_cost(const QnNode *n)
+static QnCost reduce_all_cost(const QnNode *n)
 {
     return qn_fold_cost(n, 1);
 }
 
-static double all_of(const double *x, int64_t n, double param)
+static double reduce_all_of(const double *x, int64_t n, double param)
 {
     (void)param;
     bool y = 1;
@@ -50,20 +50,20 @@ static double all_of(const double *x, int64_t n, double param)
     return y;
 }
 
-static QnStatus all_ref(const QnRefArgs *a)
+static QnStatus reduce_all_ref(const QnRefArgs *a)
 {
-    return qn_fold_ref(a, "all", all_of, 0);
+    return qn_fold_ref(a, "reduce_all", reduce_all_of, 0);
 }
 
-static QnStatus all_call(const QnNode *n, QnDeviceCall *c)
+static QnStatus reduce_all_call(const QnNode *n, QnDeviceCall *c)
 {
     unsigned mask = 0;
     const QnReduceAttr *attr = n->attr;
-    QN_TRY(qn_util_axes_mask("all", &n->in[0]->type.shape, &attr->axes, &mask));
-    return qn_util_reduce_call("all_mid", &n->in[0]->type.shape, mask, c);
+    QN_TRY(qn_util_axes_mask("reduce_all", &n->in[0]->type.shape, &attr->axes, &mask));
+    return qn_util_reduce_call("reduce_all_mid", &n->in[0]->type.shape, mask, c);
 }
 
-static const QnSample all_samples[] = {
+static const QnSample reduce_all_samples[] = {
     { .in = { { 2, { 4, 7 }, QN_DTYPE_BOOL, 0, 1 } }, .n_in = 1, .flags = QN_SAMPLE_NO_GRAD },
     { .in = { { 3, { 5, 3, 2 }, QN_DTYPE_BOOL, 0, 1 } },
       .n_in = 1,
@@ -75,23 +75,23 @@ static const QnSample all_samples[] = {
       .flags = QN_SAMPLE_NO_GRAD },
 };
 
-QN_API QnValue *qn_all(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
+QN_API QnValue *qn_reduce_all(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
 {
-    return qn_emit1(g, &qn_op_all, &(QnReduceAttr){ axes, keepdims }, x);
+    return qn_emit1(g, &qn_op_reduce_all, &(QnReduceAttr){ axes, keepdims }, x);
 }
 
-const QnOp qn_op_all = {
-    .name = "all",
+const QnOp qn_op_reduce_all = {
+    .name = "reduce_all",
     .version = 1,
     .doc = "whether every element along axes is true",
     .n_in = 1,
     .traits = QN_REDUCE | QN_NO_GRAD,
-    QN_ATTRS(QnReduceAttr, all_fields),
-    .infer = all_infer,
-    .cost = all_cost,
-    .ref = all_ref,
-    .device = QN_TEXT(all),
-    .call = all_call,
-    QN_SAMPLES(all_samples),
+    QN_ATTRS(QnReduceAttr, reduce_all_fields),
+    .infer = reduce_all_infer,
+    .cost = reduce_all_cost,
+    .ref = reduce_all_ref,
+    .device = QN_TEXT(reduce_all),
+    .call = reduce_all_call,
+    QN_SAMPLES(reduce_all_samples),
 };
 #endif

@@ -3,8 +3,8 @@
 
 #ifdef QN_DEVICE
 /* x is (outer, n, inner), one work group an output element. */
-QN_KERNEL any_mid(QN_GLOBAL unsigned char *y, QN_GLOBAL const unsigned char *x, qn_long n,
-                  qn_long inner)
+QN_KERNEL reduce_any_mid(QN_GLOBAL unsigned char *y, QN_GLOBAL const unsigned char *x, qn_long n,
+                         qn_long inner)
 {
     QN_SHARED int part[256];
     qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
@@ -26,22 +26,22 @@ QN_KERNEL any_mid(QN_GLOBAL unsigned char *y, QN_GLOBAL const unsigned char *x, 
 #ifdef QN_HOST
 #include "ops/fold.h"
 
-static const QnAttrField any_fields[] = { QN_REDUCE_FIELDS };
+static const QnAttrField reduce_any_fields[] = { QN_REDUCE_FIELDS };
 
-static QnStatus any_infer(QnInfer *c)
+static QnStatus reduce_any_infer(QnInfer *c)
 {
     if (c->in[0]->dtype != QN_DTYPE_BOOL)
-        return qn_fail(QN_EDTYPE, "any: needs a bool operand, not %s",
+        return qn_fail(QN_EDTYPE, "reduce_any: needs a bool operand, not %s",
                        qn_dtype_name(c->in[0]->dtype));
-    return qn_util_reduce_infer(c, "any");
+    return qn_util_reduce_infer(c, "reduce_any");
 }
 
-static QnCost any_cost(const QnNode *n)
+static QnCost reduce_any_cost(const QnNode *n)
 {
     return qn_fold_cost(n, 1);
 }
 
-static double any_of(const double *x, int64_t n, double param)
+static double reduce_any_of(const double *x, int64_t n, double param)
 {
     (void)param;
     bool y = 0;
@@ -50,20 +50,20 @@ static double any_of(const double *x, int64_t n, double param)
     return y;
 }
 
-static QnStatus any_ref(const QnRefArgs *a)
+static QnStatus reduce_any_ref(const QnRefArgs *a)
 {
-    return qn_fold_ref(a, "any", any_of, 0);
+    return qn_fold_ref(a, "reduce_any", reduce_any_of, 0);
 }
 
-static QnStatus any_call(const QnNode *n, QnDeviceCall *c)
+static QnStatus reduce_any_call(const QnNode *n, QnDeviceCall *c)
 {
     unsigned mask = 0;
     const QnReduceAttr *attr = n->attr;
-    QN_TRY(qn_util_axes_mask("any", &n->in[0]->type.shape, &attr->axes, &mask));
-    return qn_util_reduce_call("any_mid", &n->in[0]->type.shape, mask, c);
+    QN_TRY(qn_util_axes_mask("reduce_any", &n->in[0]->type.shape, &attr->axes, &mask));
+    return qn_util_reduce_call("reduce_any_mid", &n->in[0]->type.shape, mask, c);
 }
 
-static const QnSample any_samples[] = {
+static const QnSample reduce_any_samples[] = {
     { .in = { { 2, { 4, 7 }, QN_DTYPE_BOOL, 0, 1 } }, .n_in = 1, .flags = QN_SAMPLE_NO_GRAD },
     { .in = { { 3, { 5, 3, 2 }, QN_DTYPE_BOOL, 0, 1 } },
       .n_in = 1,
@@ -75,23 +75,23 @@ static const QnSample any_samples[] = {
       .flags = QN_SAMPLE_NO_GRAD },
 };
 
-QN_API QnValue *qn_any(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
+QN_API QnValue *qn_reduce_any(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
 {
-    return qn_emit1(g, &qn_op_any, &(QnReduceAttr){ axes, keepdims }, x);
+    return qn_emit1(g, &qn_op_reduce_any, &(QnReduceAttr){ axes, keepdims }, x);
 }
 
-const QnOp qn_op_any = {
-    .name = "any",
+const QnOp qn_op_reduce_any = {
+    .name = "reduce_any",
     .version = 1,
     .doc = "whether any element along axes is true",
     .n_in = 1,
     .traits = QN_REDUCE | QN_NO_GRAD,
-    QN_ATTRS(QnReduceAttr, any_fields),
-    .infer = any_infer,
-    .cost = any_cost,
-    .ref = any_ref,
-    .device = QN_TEXT(any),
-    .call = any_call,
-    QN_SAMPLES(any_samples),
+    QN_ATTRS(QnReduceAttr, reduce_any_fields),
+    .infer = reduce_any_infer,
+    .cost = reduce_any_cost,
+    .ref = reduce_any_ref,
+    .device = QN_TEXT(reduce_any),
+    .call = reduce_any_call,
+    QN_SAMPLES(reduce_any_samples),
 };
 #endif
