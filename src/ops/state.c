@@ -49,7 +49,9 @@ static QnCost state_cost(const QnNode *n)
 static const QnSample state_samples[] = {
     { .attr = &(QnStateAttr){ .name = "w", .dims = { 2, { 3, 4 } }, .trainable = true },
       .flags = QN_SAMPLE_NO_GRAD },
-    { .attr = &(QnStateAttr){ .name = "b", .dims = { 1, { 5 } }, .init = QN_INIT_NORMAL, .b = 1 },
+    { .attr =
+          &(QnStateAttr){
+              .name = "b", .dims = { 1, { 5 } }, .init = QN_INIT_UNIFORM, .a = -1, .b = 1 },
       .flags = QN_SAMPLE_NO_GRAD },
 };
 
