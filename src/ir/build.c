@@ -82,6 +82,11 @@ QnStatus qn_graph_infer(QnGraph *g, const QnOp *op, const void *attr, QnValue *c
     for (int i = 0; i < c->n_out; i++) {
         const QnShape *s = &c->out[i].shape;
         c->out[i].layout = QN_LAYOUT_PLAIN;
+        for (int d = 0; d < s->rank; d++) {
+            if (!qn_dim_is_valid(g, s->dim[d]))
+                return qn_fail(QN_ESHAPE, "%s: axis %d of output %d has the negative length %lld",
+                               op->name, d, i, (long long)s->dim[d]);
+        }
         if (qn_shape_is_concrete(s) && qn_type_bytes(&c->out[i]) < 0) {
             char text[QN_TYPE_TEXT_BYTES];
             return qn_fail(QN_ESHAPE, "%s: output %s exceeds 2^63 bytes", op->name,

@@ -128,6 +128,8 @@ QnDim qn_dim_sub(QnGraph *g, QnDim a, QnDim b);
 QnDim qn_dim_mul(QnGraph *g, QnDim a, QnDim b);
 QnDim qn_dim_div(QnGraph *g, QnDim a, QnDim b);                         /* floor; concrete b > 0 */
 QnDim qn_shape_product(QnGraph *g, const QnShape *s, int from, int to); /* dims [from,to) */
+/* A count, or an expression over this graph's symbols. */
+bool qn_dim_is_valid(const QnGraph *g, QnDim d);
 /* "B", "(B*4)", "28". */
 const char *qn_dim_text(const QnGraph *g, QnDim d, char buf[64]);
 /* Inverse of qn_dim_text. */

@@ -182,6 +182,11 @@ QnDim qn_shape_product(QnGraph *g, const QnShape *s, int from, int to)
     return n;
 }
 
+bool qn_dim_is_valid(const QnGraph *g, QnDim d)
+{
+    return d >= 0 || expr_of(g, d) != NULL;
+}
+
 const char *qn_dim_text(const QnGraph *g, QnDim d, char buf[64])
 {
     const Expr *x = expr_of(g, d);

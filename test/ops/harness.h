@@ -119,6 +119,24 @@ static inline void case_close(Case *c)
     *c = (Case){ 0 };
 }
 
+/* The sample's attributes; bodies of fused groups name dtypes, which follow `f` as inputs do. */
+static inline const void *sample_attr(QnGraph *g, const QnOp *op, const QnSample *s, QnDtype f)
+{
+    for (int i = 0; i < op->n_fields && s->attr; i++) {
+        if (op->fields[i].kind != QN_ATTR_BODY)
+            continue;
+        char *attr = qn_attr_copy(g->arena, op, s->attr, NULL, NULL);
+        assert_non_null(attr);
+        const QnBody *body = *(const QnBody **)(void *)(attr + op->fields[i].offset);
+        for (int k = 0; k < body->n_instr; k++) {
+            QnBodyInstr *x = (QnBodyInstr *)(uintptr_t)&body->instr[k]; /* our copy */
+            x->dtype = x->dtype == QN_DTYPE_F32 ? f : x->dtype;
+        }
+        return attr;
+    }
+    return s->attr;
+}
+
 /* Builds sample k of op with its f32 inputs in the dtype `f`. false: the operator refuses that
  * dtype (the cause is the last error); c is then closed. */
 static inline bool case_try(Case *c, const QnOp *op, int k, QnDtype f)
@@ -138,7 +156,7 @@ static inline bool case_try(Case *c, const QnOp *op, int k, QnDtype f)
         QnDtype dtype = in->dtype == QN_DTYPE_F32 ? f : in->dtype;
         c->in[i] = qn_input(c->g, name, dtype, &shape);
     }
-    c->node = qn_emit(c->g, op, c->sample->attr, c->in, c->sample->n_in);
+    c->node = qn_emit(c->g, op, sample_attr(c->g, op, c->sample, f), c->in, c->sample->n_in);
     if (!c->node) {
         QnError why = c->g->error;
         case_close(c);
