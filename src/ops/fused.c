@@ -39,6 +39,10 @@ static QnStatus fused_infer(QnInfer *c)
 {
     const QnBody *b = ((const Attr *)c->attr)->body;
     QN_TRY(check_body(b, c->n_in));
+    for (int i = 0; i < c->n_in; i++) {
+        if (c->in[i]->dtype == QN_DTYPE_COUNT)
+            return qn_fail(QN_EARG, "fused: input %d is missing", i);
+    }
     QN_TRY(qn_infer_broadcast(c, "fused"));
     c->n_out = b->n_out;
     for (int i = b->n_out - 1; i >= 0; i--) {
