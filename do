@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+passed=0 failed=0 # tests, over all builds of one ./do test
 
 usage()
 {
@@ -19,6 +20,7 @@ usage: ./do COMMAND [--help] [arguments]
   asan            the tests under AddressSanitizer and UBSan
   tsan            the tests labelled "threads" under ThreadSanitizer
   fuzz            run the fuzzers
+  test-aarch64    cross-compile for aarch64 and run the tests under QEMU
   format          format the sources
   clean           remove what was built
   install-deps    install the Debian packages that packages.txt names
@@ -43,8 +45,9 @@ _PNG, _ZLIB, _OPENCL and _OPENMP are AUTO, ON or OFF.
 TEXT
     test) cat <<'TEXT' ;;
 usage: ./do test [arguments of ctest]
-Installs what is missing, builds, lints, runs every test, then builds without any optional library
-and tests that. With arguments, e.g. -R base.json or -L base, only runs those tests.
+Installs what is missing, builds, lints, runs every test, and again without any optional library,
+under the address sanitizer (less those labelled "slow") and, those labelled "threads", under the
+thread sanitizer. With arguments, e.g. -R base.json or -L base, only runs those tests.
 TEXT
     test-minimal) cat <<'TEXT' ;;
 usage: ./do test-minimal [arguments of ctest]
@@ -66,6 +69,11 @@ TEXT
 usage: ./do tsan [arguments of ctest]
 Builds with ThreadSanitizer into build-tsan/ and runs the tests labelled "threads".
 TEXT
+    test-aarch64) cat <<'TEXT' ;;
+usage: ./do test-aarch64 [arguments of ctest]
+Compiles for aarch64 without optional libraries into build-aarch64/ and runs the tests under QEMU.
+Needs the packages marked "extra" in packages.txt: ./do install-deps --all.
+TEXT
     fuzz) cat <<'TEXT' ;;
 usage: ./do fuzz [seconds] [name...]
 Builds test/fuzz/fuzz_*.c with clang into build-fuzz/ and runs each for so many seconds (60). Starts
@@ -78,12 +86,12 @@ Formats every C file with clang-format 14.
 TEXT
     clean) cat <<'TEXT' ;;
 usage: ./do clean
-Removes build/, build-minimal/, build-asan/, build-tsan/ and build-fuzz/.
+Removes build/ and the build-*/ that the commands above make.
 TEXT
     install-deps) cat <<'TEXT' ;;
 usage: ./do install-deps [--all]
 Installs the packages of packages.txt that are missing, with sudo where not root; with --all the
-optional ones too. Uses the network only when something is missing.
+optional and extra ones too. Uses the network only when something is missing.
 TEXT
     *) usage ;;
     esac
@@ -94,19 +102,24 @@ say()
     printf '== %s\n' "$*"
 }
 
-die()
+complain()
 {
     printf './do: %s\n' "$*" >&2
+}
+
+die()
+{
+    complain "$*"
     exit 1
 }
 
-# The packages of packages.txt that are not installed; $1 is "required" or "optional".
+# The packages of packages.txt that are not installed; $1 is "required", "optional" or "extra".
 missing_packages()
 {
     local name kind
     while read -r name kind _; do
         [[ -z $name || $name == \#* ]] && continue
-        [[ $kind == optional ]] || kind=required
+        [[ $kind == optional || $kind == extra ]] || kind=required
         [[ $kind == "$1" ]] || continue
         [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) == installed ]] ||
             echo "$name"
@@ -140,13 +153,16 @@ cmd_install_deps()
     local required optional=() tried=build/.optional-tried
     mapfile -t required < <(missing_packages required)
     # An optional package that could not be had is not asked for again at every run.
-    if [[ ${1:-} == --all ]] || { [[ ${1:-} == --optional ]] && ! cmp -s packages.txt "$tried"; }; then
+    if [[ ${1:-} == --all ]]; then
+        mapfile -t optional < <(missing_packages optional && missing_packages extra)
+    elif [[ ${1:-} == --optional ]] && ! cmp -s packages.txt "$tried"; then
         mapfile -t optional < <(missing_packages optional)
     fi
-    if ((${#required[@]} + ${#optional[@]} == 0)); then
+    local wanted=("${required[@]}" "${optional[@]}")
+    if ((${#wanted[@]} == 0)); then
         return
     fi
-    say "installing ${required[*]} ${optional[*]}"
+    say "installing ${wanted[*]}"
     as_root apt-get update -q || say "apt-get update failed; trying with the lists at hand"
     if ((${#required[@]})); then
         apt_install "${required[@]}" || die "cannot install: ${required[*]}"
@@ -171,18 +187,27 @@ build_in()
         die "cmake and ninja are needed: run ./do install-deps"
     # shellcheck disable=SC2086
     cmake -S . -B "$folder" -G Ninja "$@" ${CMAKE_ARGS:-} >"$log" ||
-        die "cmake failed in $folder; $log has the rest"
+        { complain "cmake failed in $folder; $log has the rest" && return 1; }
     grep -e '-- without' "$log" || true
     mv "$log" "$folder/cmake.log"
-    ninja -C "$folder" -j "$jobs" --quiet || die "the build in $folder failed"
+    ninja -C "$folder" -j "$jobs" --quiet || { complain "the build in $folder failed" && return 1; }
 }
 
-# test_in FOLDER [ctest argument...]
+# test_in FOLDER [ctest argument...]: runs the tests and adds to the tally.
 test_in()
 {
-    local folder=$1
+    local folder=$1 status=0 line
     shift
-    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@"
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@" |
+        tee "$folder/tests.log" || status=$?
+    line=$(grep -E '^[0-9]+% tests passed, ' "$folder/tests.log" || true)
+    if [[ $line =~ ([0-9]+)\ tests\ failed\ out\ of\ ([0-9]+) ]]; then
+        failed=$((failed + BASH_REMATCH[1]))
+        passed=$((passed + BASH_REMATCH[2] - BASH_REMATCH[1]))
+    else
+        failed=$((failed + 1))
+    fi
+    return "$status"
 }
 
 cmd_build()
@@ -205,8 +230,22 @@ cmd_bench()
     exec build/quern bench "$@"
 }
 
+# part NAME COMMAND...: a part of ./do test; the others still run if it fails.
+part()
+{
+    local name=$1 start=$SECONDS
+    shift
+    say "$name"
+    if "$@"; then
+        parts+=("$name $((SECONDS - start)) s")
+    else
+        parts+=("$name FAILED") && broken=$((broken + 1))
+    fi
+}
+
 cmd_test()
 {
+    local parts=() broken=0
     cmd_install_deps --optional
     say "build"
     build_in build
@@ -214,11 +253,18 @@ cmd_test()
         test_in build "$@"
         return
     fi
-    cmd_lint
-    say "tests without optional libraries"
-    cmd_test_minimal
-    say "tests"
-    test_in build
+    part lint tools/lint
+    part tests test_in build
+    part "without libraries" cmd_test_minimal
+    part "address sanitizer" cmd_asan -LE 'tools|install|slow'
+    if command -v clang >/dev/null; then
+        part "thread sanitizer" cmd_tsan
+    else
+        say "without clang the thread sanitizer is left out"
+    fi
+    say "$(printf '%s; ' "${parts[@]}")in all $SECONDS s"
+    echo "$passed passed, $failed failed"
+    ((broken == 0))
 }
 
 all_off()
@@ -233,21 +279,30 @@ cmd_test_minimal()
 {
     local options
     mapfile -t options < <(all_off)
-    build_in build-minimal "${options[@]}"
+    build_in build-minimal "${options[@]}" || return
     test_in build-minimal -LE "tools|install" "$@"
+}
+
+cmd_test_aarch64()
+{
+    local options
+    command -v aarch64-linux-gnu-gcc >/dev/null || die "no cross-compiler: ./do install-deps --all"
+    mapfile -t options < <(all_off)
+    build_in build-aarch64 --toolchain cmake/aarch64.cmake "${options[@]}"
+    test_in build-aarch64 -LE "tools|install|slow" "$@"
 }
 
 cmd_lint()
 {
-    say "lint"
     tools/lint
 }
 
 cmd_asan()
 {
     build_in build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 \
-        -DQUERN_SANITIZE=address,undefined
-    test_in build-asan -LE "tools|install" "$@"
+        -DQUERN_SANITIZE=address,undefined || return
+    (($#)) || set -- -LE "tools|install"
+    test_in build-asan "$@"
 }
 
 cmd_tsan()
@@ -255,7 +310,7 @@ cmd_tsan()
     command -v clang >/dev/null || die "clang is needed: run ./do install-deps --all"
     # libomp reports its synchronisation to TSan through Archer, which libgomp cannot.
     CC=clang build_in build-tsan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 \
-        -DQUERN_SANITIZE=thread
+        -DQUERN_SANITIZE=thread || return
     TSAN_OPTIONS="ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}" \
         test_in build-tsan -L threads "$@"
 }
@@ -301,14 +356,14 @@ cmd_format()
 
 cmd_clean()
 {
-    rm -rf build build-minimal build-asan build-tsan build-fuzz
+    rm -rf build build-minimal build-asan build-tsan build-fuzz build-aarch64
 }
 
 command=${1:-}
 case $command in
 '') usage >&2 && exit 2 ;;
 -h | --help | help) usage && exit 0 ;;
-demo | build | test | test-minimal | bench | lint | asan | tsan | fuzz | format | clean | install-deps) ;;
+demo | build | test | test-minimal | bench | lint | asan | tsan | fuzz | test-aarch64 | format | clean | install-deps) ;;
 *)
     echo "./do: no command '$command'; ./do --help lists them" >&2
     exit 2

@@ -56,6 +56,51 @@ tr -d '\\\n' <"$gen/backend/cpu/kernels_list.h" | grep -q 'QN_KERNEL_LIST(X)  *X
 printf 'static void test_one(void **state)\n{\n}\nstatic int setup(void **state)\n{\n}\n' >"$tmp/t.c"
 passes "$src/tools/gen_tests" "$tmp/t.c" area.t "$tmp/t_main.c"
 has "$tmp/t_main.c" '        cmocka_unit_test_setup_teardown(test_one, setup, NULL),'
+
+# The stand-in for cmocka counts what fails and nothing else.
+cat >"$tmp/t.c" <<'C'
+#include <cmocka.h>
+static int torn_down;
+static void test_passes(void **state)
+{
+    assert_int_equal(-1, -1);
+    assert_true(*state == &torn_down);
+}
+static void test_number(void **state)
+{
+    assert_in_range(4, 1, 3);
+}
+static void test_text(void **state)
+{
+    assert_string_equal("a", "b");
+}
+static void test_skips(void **state)
+{
+    skip();
+}
+static void test_torn_down(void **state)
+{
+    assert_int_equal(torn_down, 4);
+}
+static int setup(void **state)
+{
+    *state = &torn_down;
+    return 0;
+}
+static int teardown(void **state)
+{
+    torn_down++;
+    return 0;
+}
+C
+passes "$src/tools/gen_tests" "$tmp/t.c" area.t "$tmp/t_main.c"
+passes "${CC:-cc}" -I "$src/test/fallback" -o "$tmp/t" "$tmp/t_main.c"
+refuses 'area.t: 2 of 5 failed' "$tmp/t"
+for line in '[ OK ] area.t.test_passes' '[ FAILED ] area.t.test_number' '[ FAILED ] area.t.test_text' \
+    '[ SKIPPED ] area.t.test_skips' '[ OK ] area.t.test_torn_down'; do
+    has "$tmp/out" "$line"
+done
+
 printf 'int x;\n' >"$tmp/t.c"
 refuses "has no 'static void test_x" "$src/tools/gen_tests" "$tmp/t.c" area.t "$tmp/t_main.c"
 finish
