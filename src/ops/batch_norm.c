@@ -1,0 +1,209 @@
+/* Batch normalisation in training: over all axes but axis 1 (Ioffe and Szegedy 2015),
+ *   y = (x - mean) * rstd * scale + bias, rstd = 1 / sqrt(biased variance + eps).
+ * x, y (N,C,...), everything else (C). Also gives the unbiased variance, which running statistics
+ * keep. Sums in f32 or wider, the variance by a second pass. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* Leaves the group's total of s in every item's s. */
+#define BATCH_NORM_TOTAL(s)                                                                        \
+    part[lid] = s;                                                                                 \
+    QN_SYNC();                                                                                     \
+    for (int h = size / 2; h > 0; h /= 2) {                                                        \
+        if (lid < h)                                                                               \
+            part[lid] += part[lid + h];                                                            \
+        QN_SYNC();                                                                                 \
+    }                                                                                              \
+    s = part[0];                                                                                   \
+    QN_SYNC();
+
+/* One work group a channel; x is (n, c, inner). */
+QN_KERNEL batch_norm_channel(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLOBAL float *rstd,
+                             QN_GLOBAL float *var, QN_GLOBAL const QN_T *x,
+                             QN_GLOBAL const QN_T *scale, QN_GLOBAL const QN_T *bias, qn_long n,
+                             qn_long c, qn_long inner, float eps)
+{
+    QN_SHARED float part[256];
+    qn_long ch = qn_group(), count = n * inner;
+    int lid = qn_lid(), size = qn_group_size();
+    float s = 0.0f;
+    for (qn_long i = lid; i < count; i += size)
+        s += qn_load(x, (i / inner * c + ch) * inner + i % inner);
+    BATCH_NORM_TOTAL(s)
+    float m = s / (float)count;
+    s = 0.0f;
+    for (qn_long i = lid; i < count; i += size) {
+        float d = qn_load(x, (i / inner * c + ch) * inner + i % inner) - m;
+        s += d * d;
+    }
+    BATCH_NORM_TOTAL(s)
+    float r = 1.0f / qn_sqrtf(s / (float)count + eps);
+    float a = qn_load(scale, ch) * r, b = qn_load(bias, ch);
+    for (qn_long i = lid; i < count; i += size) {
+        qn_long at = (i / inner * c + ch) * inner + i % inner;
+        qn_store(y, at, (qn_load(x, at) - m) * a + b);
+    }
+    if (lid == 0) {
+        mean[ch] = m;
+        rstd[ch] = r;
+        var[ch] = s / (float)(count > 1 ? count - 1 : 1);
+    }
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/norm.h"
+#include "ops/util.h"
+
+typedef struct Attr {
+    double eps;
+} Attr;
+
+static const QnAttrField batch_norm_fields[] = {
+    { .name = "eps",
+      .kind = QN_ATTR_FLOAT,
+      .offset = offsetof(Attr, eps),
+      .def = 1e-5,
+      .min = 0,
+      .max = 1e30,
+      .doc = "added to the variance" },
+};
+
+static QnStatus batch_norm_infer(QnInfer *c)
+{
+    const QnShape *x = &c->in[0]->shape;
+    QN_TRY(qn_norm_dtypes(c, "batch_norm", 6));
+    if (x->rank < 2)
+        return qn_fail(QN_ESHAPE, "batch_norm: x must be (N,C,...), not of rank %d", x->rank);
+    QnShape channel = QN_SHAPE(x->dim[1]);
+    QN_TRY(qn_norm_shape(c, "batch_norm", 1, &channel));
+    QN_TRY(qn_norm_shape(c, "batch_norm", 2, &channel));
+    c->out[0] = *c->in[0];
+    for (int i = 1; i < 4; i++)
+        c->out[i] = (QnType){ .dtype = qn_norm_stat(c->in[0]->dtype), .shape = channel };
+    return QN_OK;
+}
+
+static QnCost batch_norm_cost(const QnNode *n)
+{
+    double bytes = (double)qn_type_bytes(&n->in[0]->type);
+    double small = (double)qn_type_bytes(&n->in[1]->type);
+    return (QnCost){ .flops = 7 * (double)qn_shape_count(&n->in[0]->type.shape),
+                     .bytes_read = bytes + 2 * small,
+                     .bytes_written = bytes + 3 * (double)qn_type_bytes(&n->out[1].type) };
+}
+
+static QnStatus batch_norm_ref(const QnRefArgs *a)
+{
+    QnRows r = qn_util_rows(&a->in_type[0]->shape, 1);
+    double eps = ((const Attr *)a->attr)->eps, count = (double)(r.outer * r.inner);
+    for (int64_t c = 0; c < r.n; c++) {
+        double m = 0, v = 0;
+        for (int64_t i = 0; i < r.outer * r.inner; i++)
+            m += a->in[0][(i / r.inner * r.n + c) * r.inner + i % r.inner] / count;
+        for (int64_t i = 0; i < r.outer * r.inner; i++)
+            v += pow(a->in[0][(i / r.inner * r.n + c) * r.inner + i % r.inner] - m, 2);
+        double rstd = 1 / sqrt(v / count + eps);
+        for (int64_t i = 0; i < r.outer * r.inner; i++) {
+            int64_t at = (i / r.inner * r.n + c) * r.inner + i % r.inner;
+            a->out[0][at] = (a->in[0][at] - m) * rstd * a->in[1][c] + a->in[2][c];
+        }
+        a->out[1][c] = m;
+        a->out[2][c] = rstd;
+        a->out[3][c] = v / fmax(count - 1, 1);
+    }
+    return QN_OK;
+}
+
+/* Through the unbiased variance: 2 (x - mean) / (n - 1). */
+static QnValue *batch_norm_var_grad(QnGraph *g, const QnNormView *v, QnNode *n, QnValue *dvar)
+{
+    QnValue *x = n->in[0], *mean = &n->out[1];
+    QnDtype t = mean->type.dtype;
+    QnValue *inv = qn_norm_inverse_count(g, &x->type.shape, &v->axes, t);
+    QnValue *k = qn_div(g, inv, qn_sub(g, qn_scalar_like(g, inv, 1), inv)); /* 1 / (n - 1) */
+    QnValue *d = qn_sub(g, qn_cast(g, x, t), qn_reshape(g, mean, &v->stat));
+    k = qn_mul(g, qn_reshape(g, dvar, &v->stat), qn_mul_scalar(g, k, 2));
+    return qn_cast(g, qn_mul(g, d, k), x->type.dtype);
+}
+
+static void batch_norm_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    QnNormView v = qn_norm_view_channel(&n->in[0]->type.shape);
+    if (dy[0]) {
+        QnNode *b = qn_emit(g, &qn_op_batch_norm_grad, NULL,
+                            (QnValue *[]){ dy[0], n->in[0], &n->out[1], &n->out[2], n->in[1] }, 5);
+        for (int i = 0; i < 3; i++)
+            dx[i] = qn_node_out(g, b, i);
+    }
+    dx[0] = qn_norm_add(g, dx[0],
+                        qn_norm_stat_grad(g, &v, n->in[0], &n->out[1], &n->out[2], dy[1], dy[2]));
+    if (dy[3])
+        dx[0] = qn_norm_add(g, dx[0], batch_norm_var_grad(g, &v, n, dy[3]));
+}
+
+static QnStatus batch_norm_call(const QnNode *n, QnDeviceCall *c)
+{
+    QnRows r = qn_util_rows(&n->in[0]->type.shape, 1);
+    *c = (QnDeviceCall){ .kernel = "batch_norm_channel", .n_groups = r.n, .group_size = QN_GROUP };
+    qn_device_int(c, r.outer);
+    qn_device_int(c, r.n);
+    qn_device_int(c, r.inner);
+    qn_device_float(c, ((const Attr *)n->attr)->eps);
+    return QN_OK;
+}
+
+static const QnSample batch_norm_samples[] = {
+    { .in = { { 4, { 4, 3, 2, 3 } }, { 1, { 3 } }, { 1, { 3 } } }, .n_in = 3 },
+    { .in = { { 2, { 130, 2 } }, { 1, { 2 } }, { 1, { 2 } } },
+      .n_in = 3,
+      .attr = &(Attr){ 1e-3 },
+      .lo = -3,
+      .hi = 5 },
+};
+
+/* The node: outputs y, mean, rstd, unbiased variance. */
+QN_API QnNode *qn_batch_norm(QnGraph *g, QnValue *x, QnValue *scale, QnValue *bias, double eps)
+{
+    return qn_emit(g, &qn_op_batch_norm, &(Attr){ eps }, (QnValue *[]){ x, scale, bias }, 3);
+}
+
+/* running = (1 - momentum) * running + momentum * now */
+static void batch_norm_keep(QnGraph *g, QnValue *running, QnValue *now, double momentum)
+{
+    if (!running || qn_value_is_poison(running) || qn_value_is_poison(now))
+        return;
+    QnValue *old = qn_mul_scalar(g, running, 1 - momentum);
+    QnValue *add = qn_mul_scalar(g, qn_cast(g, now, running->type.dtype), momentum);
+    qn_assign(g, running, qn_add(g, old, add));
+}
+
+/* y in training. Updates the states running_mean and running_var (NULL: none) as PyTorch does: by
+ * `momentum` towards the batch's mean and unbiased variance. */
+QN_API QnValue *qn_batch_norm_train(QnGraph *g, QnValue *x, QnValue *scale, QnValue *bias,
+                                    QnValue *running_mean, QnValue *running_var, double momentum,
+                                    double eps)
+{
+    QnNode *n = qn_batch_norm(g, x, scale, bias, eps);
+    batch_norm_keep(g, running_mean, qn_node_out(g, n, 1), momentum);
+    batch_norm_keep(g, running_var, qn_node_out(g, n, 3), momentum);
+    return qn_node_out(g, n, 0);
+}
+
+const QnOp qn_op_batch_norm = {
+    .name = "batch_norm",
+    .version = 1,
+    .doc = "normalises each channel over the batch; training",
+    .n_in = 3,
+    .n_out = 4,
+    QN_ATTRS(Attr, batch_norm_fields),
+    .infer = batch_norm_infer,
+    .cost = batch_norm_cost,
+    .ref = batch_norm_ref,
+    .grad = batch_norm_grad,
+    .inplace = 1,
+    .device = QN_TEXT(batch_norm),
+    .call = batch_norm_call,
+    QN_SAMPLES(batch_norm_samples),
+};
+#endif

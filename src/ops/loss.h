@@ -1,0 +1,25 @@
+/* What losses by class numbers share: x (N,C,...), labels (N,...), results a loss for each label.
+ */
+#ifndef QN_OPS_LOSS_H
+#define QN_OPS_LOSS_H
+
+#include "ir/graph.h"
+#include "ops/attrs.h"
+
+/* Operands i and i+1 are x and labels; *row becomes the labels' shape, x without axis 1. */
+QnStatus qn_loss_labels(QnInfer *c, const char *op, int i, QnShape *row);
+
+typedef struct QnLossRows { /* row r of n has its classes at base + k * inner, k in [0, classes) */
+    int64_t n, classes, inner;
+} QnLossRows;
+QnLossRows qn_loss_rows(const QnShape *x);
+int64_t qn_loss_base(const QnLossRows *r, int64_t row);
+/* Refuses a label outside [0, classes) that is not ignored. */
+QnStatus qn_loss_check(const char *op, const QnLossRows *r, int64_t row, int64_t label,
+                       int64_t ignore);
+
+/* Each row's loss and its weight (0 or 1) folded as asked; MEAN divides by the weights' sum. weight
+ * NULL: every row counts. */
+QnValue *qn_loss_fold(QnGraph *g, QnValue *loss, QnValue *weight, QnReduction how);
+
+#endif

@@ -1,0 +1,164 @@
+#include "ops/norm.h"
+
+#include "ops/ops.h"
+#include "ops/util.h"
+
+QnDtype qn_norm_stat(QnDtype x)
+{
+    return x == QN_DTYPE_F16 || x == QN_DTYPE_BF16 ? QN_DTYPE_F32 : x;
+}
+
+bool qn_norm_has(const QnInfer *c, int i)
+{
+    return i < c->n_in && c->in[i]->dtype != QN_DTYPE_COUNT;
+}
+
+QnStatus qn_norm_dtypes(QnInfer *c, const char *op, unsigned same)
+{
+    QnDtype x = c->in[0]->dtype;
+    if (!qn_dtype_is_float(x))
+        return qn_fail(QN_EDTYPE, "%s: needs floats, not %s", op, qn_dtype_name(x));
+    for (int i = 1; i < c->n_in; i++) {
+        QnDtype d = c->in[i]->dtype;
+        if (!qn_norm_has(c, i) || d == x || (!(same >> i & 1) && d == qn_norm_stat(x)))
+            continue;
+        return qn_fail(QN_EDTYPE, "%s: operand %d is %s, operand 0 %s; cast one of them", op, i,
+                       qn_dtype_name(d), qn_dtype_name(x));
+    }
+    return QN_OK;
+}
+
+QnStatus qn_norm_shape(QnInfer *c, const char *op, int i, const QnShape *want)
+{
+    const QnShape *s = &c->in[i]->shape;
+    bool fits = s->rank == want->rank;
+    for (int k = 0; fits && k < s->rank; k++)
+        fits = s->dim[k] == want->dim[k] || s->dim[k] < 0 || want->dim[k] < 0;
+    if (fits)
+        return QN_OK;
+    char a[QN_TYPE_TEXT_BYTES], b[QN_TYPE_TEXT_BYTES];
+    return qn_fail(QN_ESHAPE, "%s: operand %d is %s, it must be %s", op, i, qn_shape_text(s, a),
+                   qn_shape_text(want, b));
+}
+
+QnNormView qn_norm_view_last(const QnShape *x, int from)
+{
+    QnNormView v = { .stat = *x, .param = *x };
+    for (int i = 0; i < x->rank; i++) {
+        (i < from ? &v.param : &v.stat)->dim[i] = 1;
+        if (i >= from)
+            v.axes.v[v.axes.n++] = i;
+    }
+    return v;
+}
+
+QnNormView qn_norm_view_channel(const QnShape *x)
+{
+    QnNormView v = { .stat = *x };
+    for (int i = 0; i < x->rank; i++) {
+        if (i == 1)
+            continue;
+        v.stat.dim[i] = 1;
+        v.axes.v[v.axes.n++] = i;
+    }
+    v.param = v.stat;
+    return v;
+}
+
+QnValue *qn_norm_add(QnGraph *g, QnValue *a, QnValue *b)
+{
+    return !a ? b : !b ? a : qn_add(g, a, b);
+}
+
+QnValue *qn_norm_inverse_count(QnGraph *g, const QnShape *x, const QnInts *axes, QnDtype dtype)
+{
+    QnShape along = { .rank = axes->n };
+    for (int i = 0; i < axes->n; i++)
+        along.dim[i] = x->dim[axes->v[i]];
+    int64_t n = qn_shape_count(&along);
+    if (n >= 0)
+        return qn_full(g, 1 / (double)n, dtype, &(QnShape){ 0 });
+    return qn_reciprocal(g, qn_sum(g, qn_full(g, 1, dtype, &along), QN_ALL_AXES, false));
+}
+
+typedef struct Mean {
+    QnInts axes;
+    QnValue *inverse_count;
+} Mean;
+
+static QnValue *mean_of(QnGraph *g, const Mean *m, QnValue *x)
+{
+    return qn_mul(g, qn_sum(g, x, m->axes, true), m->inverse_count);
+}
+
+static QnValue *zeros(QnGraph *g, QnDtype dtype, const QnShape *s)
+{
+    return qn_expand(g, qn_full(g, 0, dtype, &(QnShape){ 0 }), s);
+}
+
+QnNormTerms qn_norm_grad_grad(QnGraph *g, const QnNormView *view, const QnNormTerms *in, QnValue *u,
+                              QnValue *v, QnValue *w)
+{
+    if (qn_value_is_poison(in->x) || qn_value_is_poison(in->rstd))
+        return (QnNormTerms){ 0 };
+    const QnShape *s = &in->x->type.shape;
+    QnDtype t = qn_norm_stat(in->x->type.dtype), tx = in->x->type.dtype;
+    Mean m = { view->axes, qn_norm_inverse_count(g, s, &view->axes, t) };
+    QnValue *r = qn_reshape(g, qn_cast(g, in->rstd, t), &view->stat);
+    QnValue *c = qn_cast(g, in->x, t), *dy = qn_cast(g, in->dy, t);
+    if (in->mean)
+        c = qn_sub(g, c, qn_reshape(g, qn_cast(g, in->mean, t), &view->stat));
+    QnValue *scale = in->scale ? qn_reshape(g, qn_cast(g, in->scale, t), &view->param) : NULL;
+    QnValue *xh = qn_mul(g, c, r), *h = scale ? qn_mul(g, dy, scale) : dy;
+    u = u ? qn_cast(g, u, t) : zeros(g, t, s);
+    QnValue *p = mean_of(g, &m, qn_mul(g, h, xh)), *q = mean_of(g, &m, qn_mul(g, u, xh));
+    /* dx = r * a; by h the derivative of <u, dx> is r * b */
+    QnValue *a = qn_sub(g, h, qn_mul(g, xh, p)), *b = qn_sub(g, u, qn_mul(g, xh, q));
+    if (in->mean) {
+        a = qn_sub(g, a, mean_of(g, &m, h));
+        b = qn_sub(g, b, mean_of(g, &m, u));
+    }
+    QnValue *dh = qn_mul(g, r, b);
+    QnValue *dxh = qn_neg(g, qn_mul(g, r, qn_add(g, qn_mul(g, u, p), qn_mul(g, h, q))));
+    QnValue *ddy = scale ? qn_mul(g, dh, scale) : dh;
+    if (v) {
+        QnValue *vb = qn_reshape(g, qn_cast(g, v, t), &view->param);
+        ddy = qn_add(g, ddy, qn_mul(g, vb, xh));
+        dxh = qn_add(g, dxh, qn_mul(g, vb, dy));
+    }
+    if (w)
+        ddy = qn_add(g, ddy, qn_reshape(g, qn_cast(g, w, t), &view->param));
+    QnValue *dc = qn_mul(g, dxh, r), *dr = qn_add(g, qn_mul(g, u, a), qn_mul(g, c, dxh));
+    QnNormTerms out = { .dy = qn_cast(g, ddy, tx), .x = qn_cast(g, dc, tx) };
+    out.rstd = qn_reshape(g, qn_sum_to(g, dr, &view->stat), &in->rstd->type.shape);
+    out.rstd = qn_cast(g, out.rstd, in->rstd->type.dtype);
+    if (in->mean) {
+        QnValue *dm = qn_reshape(g, qn_sum_to(g, dc, &view->stat), &in->mean->type.shape);
+        out.mean = qn_cast(g, qn_neg(g, dm), in->mean->type.dtype);
+    }
+    if (scale) {
+        QnValue *ds = qn_sum_to(g, qn_mul(g, dh, dy), &view->param);
+        out.scale = qn_cast(g, qn_reshape(g, ds, &in->scale->type.shape), tx);
+    }
+    return out;
+}
+
+QnValue *qn_norm_stat_grad(QnGraph *g, const QnNormView *view, QnValue *x, QnValue *mean,
+                           QnValue *rstd, QnValue *dmean, QnValue *drstd)
+{
+    if ((!dmean && !drstd) || qn_value_is_poison(x) || qn_value_is_poison(rstd))
+        return NULL;
+    QnDtype t = rstd->type.dtype;
+    QnValue *inv = qn_norm_inverse_count(g, &x->type.shape, &view->axes, t), *dx = NULL;
+    if (drstd) { /* d rstd / dx = -rstd^3 (x - mean) / n */
+        QnValue *r = qn_reshape(g, rstd, &view->stat), *c = qn_cast(g, x, t);
+        if (mean)
+            c = qn_sub(g, c, qn_reshape(g, mean, &view->stat));
+        QnValue *k = qn_mul(g, qn_mul(g, r, qn_mul(g, r, r)), inv);
+        k = qn_mul(g, k, qn_reshape(g, drstd, &view->stat));
+        dx = qn_neg(g, qn_mul(g, k, c));
+    }
+    if (dmean)
+        dx = qn_norm_add(g, dx, qn_mul(g, qn_reshape(g, dmean, &view->stat), inv));
+    return qn_cast(g, qn_expand(g, dx, &x->type.shape), x->type.dtype);
+}

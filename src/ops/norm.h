@@ -1,0 +1,49 @@
+/* What normalisations share. All compute xhat = (x - mean) * rstd over some axes and then an affine
+ * map; their gradient operators take mean and rstd as inputs of their own. */
+#ifndef QN_OPS_NORM_H
+#define QN_OPS_NORM_H
+
+#include "ir/graph.h"
+
+/* Statistics of 16-bit tensors are f32. */
+QnDtype qn_norm_stat(QnDtype x);
+/* Refuses anything but floats; operand i must have the dtype of operand 0 where bit i of `same` is
+ * set, else that or its statistics' dtype. */
+QnStatus qn_norm_dtypes(QnInfer *c, const char *op, unsigned same);
+/* Operand i must have this shape, as far as concrete dims tell. */
+QnStatus qn_norm_shape(QnInfer *c, const char *op, int i, const QnShape *want);
+bool qn_norm_has(const QnInfer *c, int i); /* input i is given */
+
+/* How the small tensors line up with x. */
+typedef struct QnNormView {
+    QnInts axes;   /* normalised over */
+    QnShape stat;  /* mean and rstd, broadcast against x */
+    QnShape param; /* scale and bias, broadcast against x */
+} QnNormView;
+
+/* Axes [from, rank) and the view of a norm whose parameters span them (layer norm). */
+QnNormView qn_norm_view_last(const QnShape *x, int from);
+/* The view of batch norm: over all but axis 1, parameters along axis 1. */
+QnNormView qn_norm_view_channel(const QnShape *x);
+
+typedef struct QnNormTerms { /* inputs of a gradient operator, or cotangents of its inputs */
+    QnValue *dy, *x, *mean, *rstd, *scale; /* mean NULL: RMS norm; scale NULL: none */
+} QnNormTerms;
+
+/* Second order. The operator computes, with xh = (x - mean) * rstd and h = dy * scale,
+ *   dx = rstd * (h - M(h) - xh * M(h * xh)), dscale = S(dy * xh), dbias = S(dy)
+ * where M is the mean over the axes (without M(h) if there is no mean) and S sums to the
+ * parameters. From the cotangents u, v, w of its outputs (NULL: none) follow those of its inputs.
+ */
+QnNormTerms qn_norm_grad_grad(QnGraph *g, const QnNormView *view, const QnNormTerms *in, QnValue *u,
+                              QnValue *v, QnValue *w);
+/* What x receives through the outputs mean and rstd of the forward operator (NULL: not used);
+ * NULL if nothing. mean is NULL for RMS norm. */
+QnValue *qn_norm_stat_grad(QnGraph *g, const QnNormView *view, QnValue *x, QnValue *mean,
+                           QnValue *rstd, QnValue *dmean, QnValue *drstd);
+/* 1 / number of elements along the axes, a scalar; the dims may be symbolic. */
+QnValue *qn_norm_inverse_count(QnGraph *g, const QnShape *x, const QnInts *axes, QnDtype dtype);
+/* a + b where either may be NULL. */
+QnValue *qn_norm_add(QnGraph *g, QnValue *a, QnValue *b);
+
+#endif
