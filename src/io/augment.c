@@ -9,16 +9,19 @@ enum { SIDE_MAX = 1 << 16 };
 
 static QnStatus check_options(const QnAugment *a)
 {
-    const int64_t sides[] = { a->resize_height, a->resize_width, a->pad,
+    const int64_t sides[] = { a->resize_height, a->resize_width, a->resize_short, a->pad,
                               a->crop_height,   a->crop_width,   a->cutout };
-    static const char *const names[] = { "resize height", "resize width", "pad",
-                                         "crop height",   "crop width",   "cutout" };
+    static const char *const names[] = { "resize height", "resize width", "resize short side",
+                                         "pad",           "crop height",  "crop width",
+                                         "cutout" };
     for (int i = 0; i < QN_COUNT(sides); i++)
         if (sides[i] < 0 || sides[i] > SIDE_MAX)
             return qn_fail(QN_EARG, "augment: %s %" PRId64 " is not between 0 and %d", names[i],
                            sides[i], SIDE_MAX);
     if (!a->resize_height != !a->resize_width)
         return qn_fail(QN_EARG, "augment: resize needs both a height and a width");
+    if (a->resize_short && a->resize_height)
+        return qn_fail(QN_EARG, "augment: resize by the short side or to a size, not both");
     if (!a->crop_height != !a->crop_width)
         return qn_fail(QN_EARG, "augment: crop needs both a height and a width");
     if (a->pad && !a->crop_height && a->random_crop)
@@ -46,6 +49,11 @@ static Frame frame_of(const QnAugment *a, int64_t height, int64_t width)
     Frame f = { .height = a->resize_height ? a->resize_height : height,
                 .width = a->resize_width ? a->resize_width : width,
                 .pad = a->crop_height ? a->pad : 0 };
+    if (a->resize_short) { /* rounded to the nearest; the short side is exact */
+        int64_t shorter = QN_MIN(height, width), n = a->resize_short;
+        f.height = QN_MAX(n, (height * n + shorter / 2) / shorter);
+        f.width = QN_MAX(n, (width * n + shorter / 2) / shorter);
+    }
     f.out_height = a->crop_height ? a->crop_height : f.height;
     f.out_width = a->crop_width ? a->crop_width : f.width;
     return f;

@@ -16,6 +16,7 @@ typedef struct QnPixels {
 /* All zero: pixels scaled to 0…1 and nothing else. */
 typedef struct QnAugment {
     int64_t resize_height, resize_width; /* 0: the image's own */
+    int64_t resize_short;                /* instead: the shorter side, keeping the proportions */
     int64_t pad;                         /* zero pixels added on each side before the crop */
     int64_t crop_height, crop_width;     /* 0: all of it (without the padding) */
     bool random_crop;                    /* else from the centre */
