@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "ir/op.h"
 
+struct QnStr; /* base/str.h */
+
 struct QnValue {
     QnNode *node; /* that computes it */
     int index;    /* which of its outputs */
@@ -134,6 +136,12 @@ bool qn_dim_is_valid(const QnGraph *g, QnDim d);
 const char *qn_dim_text(const QnGraph *g, QnDim d, char buf[64]);
 /* Inverse of qn_dim_text. */
 QnStatus qn_dim_parse(QnGraph *g, const char *text, const char **end, QnDim *out);
+/* The text whole, however long: qn_dim_text may cut it. Adds to *out. */
+QnStatus qn_dim_print(const QnGraph *g, QnDim d, struct QnStr *out);
+/* Expressions over symbols that the graph knows; they are the dims -1 to -n. */
+int64_t qn_dim_count(const QnGraph *g);
+/* Gives a graph without symbols those of another, with the same numbers. */
+QnStatus qn_dims_copy(const QnGraph *from, QnGraph *to);
 /* A copy of g with every symbol set to a number and all types inferred again. Unnamed symbols are
  * an error that lists them. */
 QnStatus qn_graph_bind(QnGraph *g, const char *const *names, const int64_t *values, int n,

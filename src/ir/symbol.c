@@ -1,5 +1,6 @@
 /* Symbolic dims: expressions interned in the graph, so that equal expressions have equal numbers.
  * Expression e is the dim -1 - e. */
+#include "base/str.h"
 #include "ir/graph.h"
 
 #include <ctype.h>
@@ -205,6 +206,51 @@ const char *qn_dim_text(const QnGraph *g, QnDim d, char buf[64])
     return buf;
 }
 
+static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+
+static QnStatus dim_print(const QnGraph *g, QnDim d, QnStr *out, int depth)
+{
+    const Expr *x = expr_of(g, d);
+    if (d >= 0) {
+        qn_str_printf(out, "%lld", (long long)d);
+    } else if (!x) {
+        return qn_fail(QN_EGRAPH, "dim %lld is no expression of this graph", (long long)d);
+    } else if (x->op == 's') {
+        size_t n = strspn(x->name, name_chars);
+        if (!n || x->name[n] || isdigit((unsigned char)x->name[0]) || x->name[0] == '.' || n > 63)
+            return qn_fail(QN_EGRAPH, "'%s' cannot be the name of a dim in text", x->name);
+        qn_str_add(out, x->name);
+    } else {
+        if (depth > 64)
+            return qn_fail(QN_EGRAPH, "dim expression nests over 64 deep");
+        qn_str_add(out, "(");
+        QN_TRY(dim_print(g, x->a, out, depth + 1));
+        qn_str_printf(out, "%c", x->op);
+        QN_TRY(dim_print(g, x->b, out, depth + 1));
+        qn_str_add(out, ")");
+    }
+    return out->st;
+}
+
+QnStatus qn_dim_print(const QnGraph *g, QnDim d, QnStr *out)
+{
+    return dim_print(g, d, out, 0);
+}
+
+int64_t qn_dim_count(const QnGraph *g)
+{
+    return g->symbols ? g->symbols->n : 0;
+}
+
+QnStatus qn_dims_copy(const QnGraph *from, QnGraph *to)
+{
+    for (int64_t i = 0; i < qn_dim_count(from); i++) {
+        if (intern(to, from->symbols->expr[i]) != -1 - i)
+            return to->error.code ? qn_graph_check(to) : qn_fail(QN_EGRAPH, "the dims differ");
+    }
+    return QN_OK;
+}
+
 static QnStatus dim_parse(QnGraph *g, const char *p, const char **end, QnDim *out, int depth)
 {
     if (depth > 64)
@@ -220,7 +266,7 @@ static QnStatus dim_parse(QnGraph *g, const char *p, const char **end, QnDim *ou
     }
     if (isalpha((unsigned char)*p) || *p == '_') {
         char name[64];
-        size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+        size_t n = strspn(p, name_chars);
         if (n >= sizeof name)
             return qn_fail(QN_EFORMAT, "dim name over 63 characters");
         memcpy(name, p, n);

@@ -59,23 +59,6 @@ QnStatus qn_graph_verify(QnGraph *g)
     return QN_OK;
 }
 
-/* Carries a dim of one graph over to another by its text. */
-typedef struct Move {
-    const QnGraph *from;
-    QnGraph *to;
-} Move;
-
-static QnDim move_dim(void *ctx, QnDim d)
-{
-    Move *m = ctx;
-    char text[64];
-    const char *end;
-    QnDim out = d;
-    if (d < 0)
-        qn_dim_parse(m->to, qn_dim_text(m->from, d, text), &end, &out);
-    return out;
-}
-
 QnGraph *qn_graph_clone(QnGraph *g, QnValue ***map_out)
 {
     if (qn_graph_check(g) != QN_OK)
@@ -84,16 +67,11 @@ QnGraph *qn_graph_clone(QnGraph *g, QnValue ***map_out)
     QnGraph *to = qn_graph_new();
     QnValue **map = to ? qn_arena_array(to->arena, (size_t)g->n_values + 1, sizeof *map) : NULL;
     QnValue **in = map ? qn_arena_array(to->arena, QN_MAX_IN, sizeof *in) : NULL;
-    Move move = { g, to };
-    bool ok = in != NULL;
+    bool ok = in && qn_dims_copy(g, to) == QN_OK;
     for (QnNode *n = g->first; ok && n; n = n->next) {
         for (int i = 0; i < n->n_in; i++)
             in[i] = n->in[i] ? map[n->in[i]->id] : NULL;
-        QnNode source = *n;
-        if (n->op->attr_bytes)
-            source.attr = qn_attr_copy(to->arena, n->op, n->attr, move_dim, &move);
-        QnNode *copy =
-            source.attr || !n->op->attr_bytes ? qn_graph_copy_node(to, &source, in) : NULL;
+        QnNode *copy = qn_graph_copy_node(to, n, in);
         ok = copy != NULL;
         for (int i = 0; ok && i < n->n_out; i++)
             map[n->out[i].id] = &copy->out[i];
