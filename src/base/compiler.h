@@ -18,10 +18,14 @@
 #define qn_mul_overflow(a, b, out) __builtin_mul_overflow((a), (b), (out))
 #define qn_add_overflow(a, b, out) __builtin_add_overflow((a), (b), (out))
 #ifdef __clang__
-#define QN_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#define QN_IVDEP  _Pragma("clang loop vectorize(assume_safety)")
+#define QN_UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define QN_IVDEP _Pragma("GCC ivdep")
+#define QN_IVDEP  _Pragma("GCC ivdep")
+#define QN_UNROLL _Pragma("GCC unroll 64")
 #endif
+/* In a typedef of float: a vector of so many bytes, which may lie anywhere a float may. */
+#define QN_VECTOR(bytes) __attribute__((vector_size(bytes), aligned(4), may_alias))
 #if defined(__x86_64__)
 #define qn_cpu_has(feature) __builtin_cpu_supports(feature)
 #endif

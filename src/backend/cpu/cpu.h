@@ -27,8 +27,20 @@ QnTileFn *qn_cpu_tile(const char *isa, const QnOp *op);
 void qn_cpu_parallel(int n_threads, int64_t n_parts, void (*fn)(void *ctx, int64_t part),
                      void *ctx);
 
+/* Runs fn(ctx, worker, unit) for every unit, handed out as workers come free; worker < n_threads
+ * says whose scratch memory to use. */
+void qn_cpu_units(int n_threads, int64_t n_units, void (*fn)(void *ctx, int worker, int64_t unit),
+                  void *ctx);
+
 /* Splits n items into parts of at least `grain`, at most 4 a thread: the begin of a part. */
 int64_t qn_cpu_parts(int n_threads, int64_t n, int64_t grain);
 int64_t qn_cpu_part_begin(int64_t n, int64_t n_parts, int64_t part);
+
+/* The node's attribute of that name, which its operator must have. */
+const void *qn_cpu_attr(const QnNode *n, const char *name);
+/* NULL if all the node's tensors are plain, else the reason that kernels give. */
+const char *qn_cpu_need_plain(const QnNode *n);
+/* NULL if all the node's floating-point tensors are f32, else the reason that kernels give. */
+const char *qn_cpu_need_f32(const QnNode *n);
 
 #endif

@@ -1,8 +1,12 @@
-/* Instruction sets and threads. */
+/* Instruction sets, threads, and what many kernels ask of a node. */
 #include "backend/cpu/cpu.h"
 #include "base/isa_list.h"
 
 #include <string.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 static bool cpu_runs(const char *isa)
 {
@@ -75,6 +79,22 @@ void qn_cpu_parallel(int n_threads, int64_t n_parts, void (*fn)(void *ctx, int64
         fn(ctx, i);
 }
 
+void qn_cpu_units(int n_threads, int64_t n_units, void (*fn)(void *ctx, int worker, int64_t unit),
+                  void *ctx)
+{
+#ifdef _OPENMP
+    if (n_threads > 1 && n_units > 1) {
+#pragma omp parallel for num_threads(n_threads) schedule(dynamic)
+        for (int64_t i = 0; i < n_units; i++)
+            fn(ctx, omp_get_thread_num(), i);
+        return;
+    }
+#endif
+    (void)n_threads;
+    for (int64_t i = 0; i < n_units; i++)
+        fn(ctx, 0, i);
+}
+
 int64_t qn_cpu_parts(int n_threads, int64_t n, int64_t grain)
 {
     int64_t most = n_threads > 1 ? (int64_t)n_threads * 4 : 1;
@@ -84,4 +104,35 @@ int64_t qn_cpu_parts(int n_threads, int64_t n, int64_t grain)
 int64_t qn_cpu_part_begin(int64_t n, int64_t n_parts, int64_t part)
 {
     return n / n_parts * part + QN_MIN(part, n % n_parts);
+}
+
+const void *qn_cpu_attr(const QnNode *n, const char *name)
+{
+    return (const char *)n->attr + qn_attr_find(n->op, name)->offset;
+}
+
+static const QnType *type_at(const QnNode *n, int i)
+{
+    return i < n->n_out          ? &n->out[i].type
+           : n->in[i - n->n_out] ? &n->in[i - n->n_out]->type
+                                 : &n->out[0].type;
+}
+
+const char *qn_cpu_need_plain(const QnNode *n)
+{
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        if (type_at(n, i)->layout != QN_LAYOUT_PLAIN)
+            return "takes only the plain layout";
+    }
+    return NULL;
+}
+
+const char *qn_cpu_need_f32(const QnNode *n)
+{
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        QnDtype d = type_at(n, i)->dtype;
+        if (d != QN_DTYPE_F32 && qn_dtype_is_float(d))
+            return "takes only f32";
+    }
+    return NULL;
 }

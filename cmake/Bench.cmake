@@ -1,0 +1,12 @@
+# Benchmarks, not run by the tests: quern_bench_kernels times every kernel of the CPU.
+file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.c)
+foreach(source IN LISTS bench_sources)
+    cmake_path(GET source STEM stem)
+    add_executable(quern_bench_${stem} "${source}")
+    set_target_properties(quern_bench_${stem} PROPERTIES
+                          RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+    target_compile_options(quern_bench_${stem} PRIVATE ${quern_warnings} ${quern_openmp_flags})
+    target_include_directories(quern_bench_${stem} PRIVATE ${quern_includes})
+    target_link_libraries(quern_bench_${stem} PRIVATE quern_static)
+    add_dependencies(quern_bench_${stem} quern_generate)
+endforeach()

@@ -1,0 +1,40 @@
+/* Quern's own matrix product, the base of its matmul and convolution kernels. */
+#ifndef QN_BACKEND_CPU_GEMM_H
+#define QN_BACKEND_CPU_GEMM_H
+
+#include "base/isa_list.h"
+#include "ir/dtype.h"
+
+/* c (m,n) = a (m,k) * b (k,n) + bias, every operand by strides in elements. Sums run over k in one
+ * fixed order whatever part of c is asked for, so any split of m and n gives the same bits. */
+typedef struct QnGemm {
+    int64_t m, n, k;
+    QnDtype dtype; /* of all operands: f32, f16 or bf16; sums are in f32 */
+    const void *a, *b, *bias;
+    void *c;
+    int64_t am, ak, bk, bn, bias_m, bias_n, cm; /* c's columns are adjacent */
+} QnGemm;
+
+/* Largest part that one call takes, and the floats of scratch that a call needs. */
+enum { QN_GEMM_M = 144, QN_GEMM_N = 384, QN_GEMM_K = 256 };
+enum {
+    QN_GEMM_SCRATCH = (QN_GEMM_M + QN_GEMM_N + 64) * QN_GEMM_K + QN_GEMM_M * QN_GEMM_N,
+};
+
+/* Rows m0..m1 and columns n0..n1 of c, at most QN_GEMM_M x QN_GEMM_N. */
+typedef void QnGemmFn(const QnGemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                      float *scratch);
+#define QN_X(name) QnGemmFn qn_gemm_##name;
+QN_ISA_LIST(QN_X)
+#undef QN_X
+QnGemmFn *qn_gemm_find(const char *isa);
+
+/* Runs n rounds of multiply-adds on registers; returns how many flops that was. keep[0..1] are
+ * read, keep[2] is written. */
+typedef double QnPeakFn(int64_t n, float *keep);
+#define QN_X(name) QnPeakFn qn_peak_##name;
+QN_ISA_LIST(QN_X)
+#undef QN_X
+QnPeakFn *qn_gemm_peak_find(const char *isa);
+
+#endif
