@@ -18,6 +18,10 @@ set(quern_warnings -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmis
     -Wvla -Wundef
     -Wno-missing-field-initializers) # a field left out of a table is zero, as meant
 
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+    list(APPEND quern_warnings -Wno-pass-failed) # a loop that cannot be vectorised is no mistake
+endif()
+
 set(werror ${QUERN_WERROR})
 if(werror STREQUAL "AUTO")
     set(werror OFF)

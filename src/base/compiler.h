@@ -13,6 +13,7 @@
 #define QN_INLINE                  static inline __attribute__((always_inline, unused))
 #define QN_LIKELY(x)               __builtin_expect(!!(x), 1)
 #define QN_UNLIKELY(x)             __builtin_expect(!!(x), 0)
+#define QN_TARGET(features)        __attribute__((target(features)))
 #define QN_EXPORT                  __attribute__((visibility("default")))
 #define QN_RESTRICT                __restrict__
 #define qn_mul_overflow(a, b, out) __builtin_mul_overflow((a), (b), (out))

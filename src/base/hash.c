@@ -1,8 +1,9 @@
 #include "base/hash.h"
+#include "base/hash_cpu.h"
 
 #include <string.h>
 
-static const uint32_t sha_k[64] = {
+const uint32_t qn_sha256_k[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -23,35 +24,55 @@ static uint32_t big32(const unsigned char *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static void sha_block(uint32_t h[8], const unsigned char *p)
+/* One round; the caller rotates the names of the eight words instead of the words. */
+static inline void sha_round(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e,
+                             uint32_t f, uint32_t g, uint32_t *h, uint32_t kw)
 {
-    uint32_t w[64], s[8];
-    for (int i = 0; i < 16; i++)
-        w[i] = big32(p + 4 * i);
-    for (int i = 16; i < 64; i++) {
-        uint32_t a = w[i - 15], b = w[i - 2];
-        w[i] = w[i - 16] + w[i - 7] + (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3) +
-               (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10);
+    uint32_t t1 = *h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + (g ^ (e & (f ^ g))) + kw;
+    *h = t1 + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) | (c & (a | b)));
+    *d += t1;
+}
+
+static void sha_blocks(uint32_t state[8], const unsigned char *p, size_t n)
+{
+    for (; n; n--, p += 64) {
+        uint32_t w[64];
+        uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+        uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+        for (int i = 0; i < 16; i++)
+            w[i] = big32(p + 4 * i);
+        for (int i = 16; i < 64; i++) {
+            uint32_t x = w[i - 15], y = w[i - 2];
+            w[i] = w[i - 16] + w[i - 7] + (rotr(x, 7) ^ rotr(x, 18) ^ x >> 3) +
+                   (rotr(y, 17) ^ rotr(y, 19) ^ y >> 10);
+        }
+        for (int i = 0; i < 64; i += 8) {
+            const uint32_t *k = qn_sha256_k + i, *v = w + i;
+            sha_round(a, b, c, &d, e, f, g, &h, k[0] + v[0]);
+            sha_round(h, a, b, &c, d, e, f, &g, k[1] + v[1]);
+            sha_round(g, h, a, &b, c, d, e, &f, k[2] + v[2]);
+            sha_round(f, g, h, &a, b, c, d, &e, k[3] + v[3]);
+            sha_round(e, f, g, &h, a, b, c, &d, k[4] + v[4]);
+            sha_round(d, e, f, &g, h, a, b, &c, k[5] + v[5]);
+            sha_round(c, d, e, &f, g, h, a, &b, k[6] + v[6]);
+            sha_round(b, c, d, &e, f, g, h, &a, k[7] + v[7]);
+        }
+        uint32_t sum[8] = { a, b, c, d, e, f, g, h };
+        for (int i = 0; i < 8; i++)
+            state[i] += sum[i];
     }
-    memcpy(s, h, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        uint32_t a = s[0], e = s[4];
-        uint32_t t1 = s[7] + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & s[5]) ^ (~e & s[6])) +
-                      sha_k[i] + w[i];
-        uint32_t t2 =
-            (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[0] = t1 + t2;
-        s[4] += t1;
-    }
-    for (int i = 0; i < 8; i++)
-        h[i] += s[i];
+}
+
+static void add_blocks(QnSha256 *sha, const unsigned char *p, size_t n)
+{
+    (sha->blocks ? sha->blocks : sha_blocks)(sha->h, p, n);
 }
 
 void qn_sha256_init(QnSha256 *sha)
 {
     *sha = (QnSha256){ .h = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
-                              0x9b05688c, 0x1f83d9ab, 0x5be0cd19 } };
+                              0x9b05688c, 0x1f83d9ab, 0x5be0cd19 },
+                       .blocks = qn_sha256_blocks_of_cpu() };
 }
 
 void qn_sha256_update(QnSha256 *sha, const void *data, size_t bytes)
@@ -66,14 +87,13 @@ void qn_sha256_update(QnSha256 *sha, const void *data, size_t bytes)
         memcpy(sha->block + used, p, n);
         if (used + n < 64)
             return;
-        sha_block(sha->h, sha->block);
+        add_blocks(sha, sha->block, 1);
         p += n;
         bytes -= n;
     }
-    for (; bytes >= 64; p += 64, bytes -= 64)
-        sha_block(sha->h, p);
-    if (bytes)
-        memcpy(sha->block, p, bytes);
+    add_blocks(sha, p, bytes / 64);
+    if (bytes % 64)
+        memcpy(sha->block, p + bytes / 64 * 64, bytes % 64);
 }
 
 void qn_sha256_final(QnSha256 *sha, unsigned char digest[QN_SHA256_BYTES])

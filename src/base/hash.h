@@ -7,9 +7,12 @@
 
 enum { QN_SHA256_BYTES = 32, QN_SHA256_HEX = 65 };
 
+typedef void QnSha256Blocks(uint32_t h[8], const unsigned char *p, size_t n_blocks);
+
 typedef struct QnSha256 {
     uint32_t h[8];
-    uint64_t bytes; /* hashed so far */
+    QnSha256Blocks *blocks; /* the CPU's own, or NULL */
+    uint64_t bytes;         /* hashed so far */
     unsigned char block[64];
 } QnSha256;
 

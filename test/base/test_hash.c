@@ -44,6 +44,27 @@ static void test_sha256_pieces_do_not_matter(void **state)
     }
 }
 
+/* The portable code against the CPU's instructions, over many lengths. */
+static void test_sha256_portable_equals_cpu(void **state)
+{
+    unsigned char data[1000], digest[QN_SHA256_BYTES];
+    char one[QN_SHA256_HEX], two[QN_SHA256_HEX];
+    QnSha256 sha;
+    for (int i = 0; i < 1000; i++)
+        data[i] = (unsigned char)(i * i * 31 >> 3);
+    qn_sha256_init(&sha);
+    if (!sha.blocks)
+        skip_because("this CPU has no SHA instructions");
+    for (size_t n = 0; n <= 1000; n += 13) {
+        qn_sha256_init(&sha);
+        sha.blocks = NULL;
+        qn_sha256_update(&sha, data, n);
+        qn_sha256_final(&sha, digest);
+        qn_sha256_hex(digest, two);
+        assert_string_equal(sha_of(data, n, 1000, one), two);
+    }
+}
+
 /* Flipping any input bit flips about half of the output bits. */
 static void test_hash_avalanche(void **state)
 {
