@@ -1,0 +1,43 @@
+/* Checkpoints: all states of a run and where it stands, in a folder RUN/checkpoints/NNNNNNNN with
+ * model.safetensors and index.json (which holds its checksum). A checkpoint appears whole, by one
+ * rename, or not at all. */
+#ifndef QN_TRAIN_CHECKPOINT_H
+#define QN_TRAIN_CHECKPOINT_H
+
+#include "base/hash.h"
+#include "io/loader.h"
+#include "rt/store.h"
+
+/* Where a run stands: everything but the states that resuming needs. */
+typedef struct QnProgress {
+    int64_t update;            /* updates done */
+    QnLoaderPosition position; /* of the next batch */
+    int64_t samples;           /* trained on so far */
+    double best_metric;        /* NaN: none yet */
+    int64_t best_update, bad_evals;
+    double train_seconds; /* spent so far, over all resumptions */
+    uint64_t seed;
+} QnProgress;
+
+/* Writes RUN/checkpoints/NNNNNNNN, then removes all but the newest `keep` (and none if keep is 0).
+ */
+QnStatus qn_checkpoint_save(const char *run, const QnStore *store, const QnProgress *p,
+                            int64_t keep);
+/* The same into RUN/best, replacing what is there. */
+QnStatus qn_checkpoint_save_best(const char *run, const QnStore *store, const QnProgress *p);
+
+/* Loads the newest checkpoint that is whole; *found false: there is none. Broken ones are passed
+ * over and named in *skipped (borrowed from arena; NULL: none). */
+QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
+                              bool *found, const char **skipped);
+/* Loads one folder. A state of the store that the file lacks is an error; further ones in the
+ * file are passed over. p may be NULL. */
+QnStatus qn_checkpoint_load(const char *folder, QnStore *store, QnProgress *p);
+/* RUN/best if there is one, else the newest checkpoint; path from arena. */
+QnStatus qn_checkpoint_find(const char *run, QnArena *arena, const char **folder);
+
+/* SHA-256 over names and contents of all states that are part of the model (not the optimizer's),
+ * by name. */
+QnStatus qn_checkpoint_digest(const QnStore *store, char hex[QN_SHA256_HEX]);
+
+#endif

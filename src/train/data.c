@@ -1,0 +1,148 @@
+#include "train/data.h"
+
+#include "io/csv.h"
+#include "io/folder.h"
+#include "io/idx.h"
+#include "io/image.h"
+
+#include <string.h>
+
+static QnStatus open_idx(const QnRecipeData *d, const QnDataPart *part, bool training,
+                         int64_t n_classes, QnDataset **out)
+{
+    QnIdxOptions o = {
+        .images_path = part->x,
+        .labels_path = part->y,
+        .augment = training ? d->augment : qn_augment_without_random(&d->augment),
+        .class_names = d->classes,
+        .class_count = d->n_classes ? d->n_classes : n_classes,
+    };
+    return qn_idx_open(&o, out);
+}
+
+/* "photos.tar:inside/folder" names a folder in an archive. */
+static QnStatus open_folder(QnRecipe *r, const QnDataPart *part, bool training,
+                            const QnDataset *like, QnDataset **out)
+{
+    const QnRecipeData *d = &r->data;
+    char *path = qn_arena_strdup(r->arena, part->x);
+    if (!path)
+        return QN_ENOMEM;
+    char *colon = strstr(path, ".tar:");
+    QnFolderOptions o = {
+        .path = path,
+        .augment = training ? d->augment : qn_augment_without_random(&d->augment),
+        .cache = d->cache,
+        .channels = d->augment.normalize_channels == 1 ? 1 : 3,
+        .class_names = d->classes,
+        .class_count = d->n_classes,
+    };
+    if (colon) {
+        colon[4] = '\0';
+        o.inside = colon + 5;
+    }
+    if (like && !o.class_names) {
+        o.class_names = (const char *const *)like->class_names;
+        o.class_count = like->spec.class_count;
+    }
+    return qn_folder_open(&o, out);
+}
+
+static QnStatus open_csv(const QnRecipe *r, QnData *out)
+{
+    const QnRecipeData *d = &r->data;
+    QnCsvOptions o = {
+        .path = d->train.x,
+        .target_path = d->train.y,
+        .target = d->target,
+        .drop = d->drop,
+        .regression = r->task == QN_TASK_REGRESS,
+        .standardize = d->standardize,
+        .standardize_target = d->standardize_target,
+        .fill_missing = d->fill_missing,
+        .train_fraction = d->train_fraction ? d->train_fraction : 0.8,
+        .split_seed = (uint64_t)r->seed,
+    };
+    return qn_csv_open(&o, &out->train, &out->test);
+}
+
+static QnStatus open_text(const QnRecipe *r, QnData *out)
+{
+    const QnRecipeData *d = &r->data;
+    QnTextOptions o = {
+        .path = d->train.x,
+        .kind = d->bytes ? QN_VOCAB_BYTES : QN_VOCAB_CHARS,
+        .window = d->window,
+        .train_fraction = d->train_fraction,
+    };
+    return qn_text_open(&o, &out->train, &out->test, &out->vocab);
+}
+
+static QnStatus open_parts(QnRecipe *r, QnData *out)
+{
+    const QnRecipeData *d = &r->data;
+    switch (d->format) {
+    case QN_DATA_IDX:
+        QN_TRY(open_idx(d, &d->train, true, 0, &out->train));
+        if (d->test.x)
+            QN_TRY(open_idx(d, &d->test, false, out->train->spec.class_count, &out->test));
+        return QN_OK;
+    case QN_DATA_FOLDER:
+        QN_TRY(open_folder(r, &d->train, true, NULL, &out->train));
+        if (d->test.x)
+            QN_TRY(open_folder(r, &d->test, false, out->train, &out->test));
+        return QN_OK;
+    case QN_DATA_CSV: return open_csv(r, out);
+    case QN_DATA_TEXT: return open_text(r, out);
+    case QN_DATA_NPY: break;
+    }
+    return qn_fail(QN_EUNSUPPORTED, "data.format npy is not read yet");
+}
+
+static QnStatus check(const QnRecipe *r, const QnData *d)
+{
+    static const QnLabelKind wanted[] = { QN_LABEL_CLASS, QN_LABEL_VECTOR, QN_LABEL_TOKENS };
+    static const char *const names[] = { "class labels", "numbers as targets", "tokens" };
+    if (d->train->spec.y_kind != wanted[r->task])
+        return qn_fail(QN_EUSAGE,
+                       "%s: the task needs %s, the data has others; see task: and "
+                       "data.format",
+                       r->path, names[r->task]);
+    if (d->train->count < r->batch)
+        return qn_fail(QN_EUSAGE, "%s: train.batch is %lld, but there are only %lld samples",
+                       r->path, (long long)r->batch, (long long)d->train->count);
+    const QnSampleSpec *a = &d->train->spec, *b = d->test ? &d->test->spec : a;
+    if (a->x_rank != b->x_rank ||
+        memcmp(a->x_dims, b->x_dims, (size_t)a->x_rank * sizeof *a->x_dims) ||
+        a->class_count < b->class_count)
+        return qn_fail(QN_EUSAGE, "%s: training and test samples differ in shape or classes",
+                       r->path);
+    QN_TRY(qn_dataset_validate_labels(d->train, false));
+    return d->test ? qn_dataset_validate_labels(d->test, false) : QN_OK;
+}
+
+QnStatus qn_data_open(QnRecipe *r, QnData *out)
+{
+    memset(out, 0, sizeof *out);
+    QnStatus st = open_parts(r, out);
+    if (st == QN_OK && !out->test && r->data.format != QN_DATA_TEXT && r->data.train_fraction < 1) {
+        out->base = out->train;
+        out->train = NULL;
+        double part = r->data.train_fraction ? r->data.train_fraction : 0.9;
+        st = qn_dataset_split(out->base, part, (uint64_t)r->seed, &out->train, &out->test);
+    }
+    if (st == QN_OK)
+        st = check(r, out);
+    if (st != QN_OK)
+        qn_data_close(out);
+    return st;
+}
+
+void qn_data_close(QnData *d)
+{
+    qn_dataset_free(d->train);
+    qn_dataset_free(d->test);
+    qn_dataset_free(d->base);
+    qn_vocab_free(d->vocab);
+    memset(d, 0, sizeof *d);
+}

@@ -1,0 +1,285 @@
+#include "train/recipe.h"
+#include "base/mem.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KNOWN(map, ...)                                                                            \
+    qn_yaml_check_keys((map), (const char *const[]){ __VA_ARGS__ },                                \
+                       QN_COUNT(((const char *const[]){ __VA_ARGS__ })))
+
+static const char *const task_names[] = { "classify", "regress", "language" };
+static const char *const format_names[] = { "idx", "folder", "csv", "text", "npy" };
+static const char *const schedule_names[] = { "constant", "step", "cosine", "linear", "one_cycle" };
+static const char *const determinism_names[] = { "run", "strict" };
+
+enum { FOR_EVER = INT32_MAX };
+
+/* ---- data ---- */
+
+static QnStatus read_path(QnRecipe *r, const QnYaml *map, const char *key, bool required,
+                          const char **out)
+{
+    const char *path = NULL;
+    QN_TRY(qn_yaml_string(map, key, required, &path));
+    if (path && !(*out = qn_recipe_path(r, path)))
+        return QN_ENOMEM;
+    return QN_OK;
+}
+
+/* `train: path`, or for formats of two files `train: { images: …, labels: … }`. */
+static QnStatus read_part(QnRecipe *r, const QnYaml *data, const char *key, bool required,
+                          QnDataPart *part)
+{
+    const QnYaml *node = qn_yaml_find(data, key);
+    if (!node || node->kind == QN_YAML_SCALAR)
+        return read_path(r, data, key, required, &part->x);
+    if (r->data.format == QN_DATA_IDX) {
+        QN_TRY(KNOWN(node, "images", "labels"));
+        QN_TRY(read_path(r, node, "images", true, &part->x));
+        return read_path(r, node, "labels", true, &part->y);
+    }
+    QN_TRY(KNOWN(node, "x", "y"));
+    QN_TRY(read_path(r, node, "x", true, &part->x));
+    return read_path(r, node, "y", false, &part->y);
+}
+
+static QnStatus read_pair(const QnYaml *map, const char *key, int64_t *a, int64_t *b)
+{
+    int64_t v[2];
+    int n = 0;
+    QN_TRY(qn_yaml_ints(map, key, false, 1, 65536, v, 2, &n));
+    if (n) {
+        *a = v[0];
+        *b = n == 2 ? v[1] : v[0];
+    }
+    return QN_OK;
+}
+
+static QnStatus read_augment(const QnYaml *data, QnAugment *a)
+{
+    QnYaml *map = NULL;
+    double mean[QN_IMAGE_MAX_CHANNELS], std[QN_IMAGE_MAX_CHANNELS];
+    int n_mean = 0, n_std = 0;
+    QN_TRY(qn_yaml_map(data, "images", false, &map));
+    QN_TRY(KNOWN(map, "resize", "pad", "crop", "random_crop", "flip", "cutout", "mean", "std"));
+    QN_TRY(read_pair(map, "resize", &a->resize_height, &a->resize_width));
+    QN_TRY(read_pair(map, "crop", &a->crop_height, &a->crop_width));
+    QN_TRY(qn_yaml_int(map, "pad", false, 0, 4096, &a->pad));
+    QN_TRY(qn_yaml_bool(map, "random_crop", false, &a->random_crop));
+    QN_TRY(qn_yaml_bool(map, "flip", false, &a->flip));
+    QN_TRY(qn_yaml_int(map, "cutout", false, 0, 4096, &a->cutout));
+    QN_TRY(qn_yaml_reals(map, "mean", false, -100, 100, mean, QN_IMAGE_MAX_CHANNELS, &n_mean));
+    QN_TRY(qn_yaml_reals(map, "std", false, 1e-6, 100, std, QN_IMAGE_MAX_CHANNELS, &n_std));
+    if (n_mean != n_std)
+        return qn_yaml_fail(map, "mean has %d numbers, std %d; give one a channel in both", n_mean,
+                            n_std);
+    a->normalize_channels = n_mean;
+    for (int i = 0; i < n_mean; i++) {
+        a->mean[i] = (float)mean[i];
+        a->std[i] = (float)std[i];
+    }
+    return QN_OK;
+}
+
+static QnStatus read_classes(QnRecipe *r, const QnYaml *data)
+{
+    QnYaml *list = NULL;
+    QN_TRY(qn_yaml_list(data, "classes", false, &list));
+    if (!list)
+        return QN_OK;
+    const char **names = qn_arena_array(r->arena, (size_t)list->count + 1, sizeof *names);
+    if (!names)
+        return QN_ENOMEM;
+    for (const QnYaml *n = list->first; n; n = n->next)
+        QN_TRY(qn_yaml_as_string(n, &names[n->index]));
+    r->data.classes = names;
+    r->data.n_classes = list->count;
+    return QN_OK;
+}
+
+static QnStatus read_data(QnRecipe *r, const QnYaml *root)
+{
+    QnRecipeData *d = &r->data;
+    QnYaml *data;
+    int format = 0;
+    QN_TRY(qn_yaml_map(root, "data", true, &data));
+    QN_TRY(KNOWN(data, "format", "train", "test", "train_fraction", "classes", "images", "target",
+                 "drop", "standardize", "standardize_target", "fill_missing", "window", "bytes",
+                 "cache", "stop_on_broken", "workers", "prefetch"));
+    QN_TRY(qn_yaml_choice(data, "format", true, format_names, QN_COUNT(format_names), &format));
+    d->format = (QnDataFormat)format;
+    QN_TRY(read_part(r, data, "train", true, &d->train));
+    QN_TRY(read_part(r, data, "test", false, &d->test));
+    QN_TRY(qn_yaml_real(data, "train_fraction", false, 0.01, 1, &d->train_fraction));
+    QN_TRY(read_classes(r, data));
+    QN_TRY(read_augment(data, &d->augment));
+    QN_TRY(qn_yaml_string(data, "target", false, &d->target));
+    QN_TRY(qn_yaml_string(data, "drop", false, &d->drop));
+    QN_TRY(qn_yaml_bool(data, "standardize", false, &d->standardize));
+    QN_TRY(qn_yaml_bool(data, "standardize_target", false, &d->standardize_target));
+    QN_TRY(qn_yaml_bool(data, "fill_missing", false, &d->fill_missing));
+    QN_TRY(qn_yaml_int(data, "window", d->format == QN_DATA_TEXT, 1, 1 << 20, &d->window));
+    QN_TRY(qn_yaml_bool(data, "bytes", false, &d->bytes));
+    QN_TRY(qn_yaml_bool(data, "cache", false, &d->cache));
+    QN_TRY(qn_yaml_bool(data, "stop_on_broken", false, &d->stop_on_broken));
+    QN_TRY(qn_yaml_int(data, "workers", false, 1, 256, &d->workers));
+    return qn_yaml_int(data, "prefetch", false, 1, 1024, &d->prefetch);
+}
+
+/* ---- training ---- */
+
+static QnStatus read_schedule(QnRecipe *r, const QnYaml *train)
+{
+    QnSchedule *s = &r->schedule;
+    QnYaml *map = NULL;
+    int kind = 0;
+    *s = (QnSchedule){ .gamma = 0.1, .rise = 0.3 };
+    QN_TRY(qn_yaml_real(train, "lr", true, 0, 1e6, &s->lr));
+    const QnYaml *node = qn_yaml_find(train, "schedule");
+    if (node && node->kind == QN_YAML_SCALAR) {
+        QN_TRY(qn_yaml_choice(train, "schedule", false, schedule_names, QN_COUNT(schedule_names),
+                              &kind));
+        s->kind = (QnScheduleKind)kind;
+        return QN_OK;
+    }
+    QN_TRY(qn_yaml_map(train, "schedule", false, &map));
+    QN_TRY(KNOWN(map, "kind", "warmup", "min_lr", "gamma", "marks", "rise"));
+    QN_TRY(
+        qn_yaml_choice(map, "kind", map != NULL, schedule_names, QN_COUNT(schedule_names), &kind));
+    s->kind = (QnScheduleKind)kind;
+    QN_TRY(qn_yaml_real(map, "warmup", false, 0, 1e12, &s->warmup));
+    QN_TRY(qn_yaml_real(map, "min_lr", false, 0, 1e6, &s->min_lr));
+    QN_TRY(qn_yaml_real(map, "gamma", false, 0, 1, &s->gamma));
+    QN_TRY(qn_yaml_reals(map, "marks", s->kind == QN_SCHEDULE_STEP, 0, 1e9, s->marks,
+                         QN_COUNT(s->marks), &s->n_marks));
+    return qn_yaml_real(map, "rise", false, 0.01, 0.99, &s->rise);
+}
+
+static QnStatus read_optimizer(QnRecipe *r, const QnYaml *train)
+{
+    QnRecipeOptimizer *o = &r->optimizer;
+    QnYaml *map = NULL;
+    *o = (QnRecipeOptimizer){ .name = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 };
+    const QnYaml *node = qn_yaml_find(train, "optimizer");
+    if (node && node->kind == QN_YAML_SCALAR)
+        return qn_yaml_string(train, "optimizer", false, &o->name);
+    QN_TRY(qn_yaml_map(train, "optimizer", false, &map));
+    QN_TRY(KNOWN(map, "name", "momentum", "nesterov", "beta1", "beta2", "eps", "weight_decay",
+                 "clip_norm", "clip_value"));
+    QN_TRY(qn_yaml_string(map, "name", map != NULL, &o->name));
+    QN_TRY(qn_yaml_real(map, "momentum", false, 0, 1, &o->momentum));
+    QN_TRY(qn_yaml_bool(map, "nesterov", false, &o->nesterov));
+    QN_TRY(qn_yaml_real(map, "beta1", false, 0, 1, &o->beta1));
+    QN_TRY(qn_yaml_real(map, "beta2", false, 0, 1, &o->beta2));
+    QN_TRY(qn_yaml_real(map, "eps", false, 0, 1, &o->eps));
+    QN_TRY(qn_yaml_real(map, "weight_decay", false, 0, 1e3, &o->weight_decay));
+    QN_TRY(qn_yaml_real(map, "clip_norm", false, 0, 1e9, &o->clip_norm));
+    return qn_yaml_real(map, "clip_value", false, 0, 1e9, &o->clip_value);
+}
+
+static QnStatus read_intervals(QnRecipe *r, const QnYaml *train)
+{
+    QnYaml *eval = NULL, *checkpoint = NULL;
+    QN_TRY(qn_yaml_map(train, "eval", false, &eval));
+    QN_TRY(KNOWN(eval, "batch", "every"));
+    QN_TRY(qn_yaml_int(eval, "batch", false, 1, 1 << 24, &r->eval_batch));
+    QN_TRY(qn_yaml_int(eval, "every", false, 1, FOR_EVER, &r->eval_every));
+    QN_TRY(qn_yaml_map(train, "checkpoint", false, &checkpoint));
+    QN_TRY(KNOWN(checkpoint, "every", "keep"));
+    QN_TRY(qn_yaml_int(checkpoint, "every", false, 1, FOR_EVER, &r->checkpoint_every));
+    r->checkpoint_keep = 2;
+    return qn_yaml_int(checkpoint, "keep", false, 1, 1000, &r->checkpoint_keep);
+}
+
+static QnStatus read_train(QnRecipe *r, const QnYaml *root)
+{
+    QnYaml *train;
+    int determinism = 0;
+    QN_TRY(qn_yaml_map(root, "train", true, &train));
+    QN_TRY(KNOWN(train, "epochs", "steps", "batch", "accumulate", "lr", "schedule", "optimizer",
+                 "label_smoothing", "ema", "early_stop", "keep_best", "seed", "determinism", "eval",
+                 "checkpoint", "threads"));
+    QN_TRY(qn_yaml_int(train, "epochs", false, 1, FOR_EVER, &r->epochs));
+    QN_TRY(qn_yaml_int(train, "steps", false, 1, FOR_EVER, &r->steps));
+    if (!r->epochs == !r->steps)
+        return qn_yaml_fail(train, "give either epochs or steps");
+    r->accumulate = 1;
+    QN_TRY(qn_yaml_int(train, "batch", true, 1, 1 << 24, &r->batch));
+    QN_TRY(qn_yaml_int(train, "accumulate", false, 1, 1 << 20, &r->accumulate));
+    QN_TRY(read_schedule(r, train));
+    QN_TRY(read_optimizer(r, train));
+    QN_TRY(qn_yaml_real(train, "label_smoothing", false, 0, 0.999, &r->label_smoothing));
+    QN_TRY(qn_yaml_real(train, "ema", false, 0, 0.999999, &r->ema));
+    QN_TRY(qn_yaml_int(train, "early_stop", false, 0, FOR_EVER, &r->early_stop));
+    QN_TRY(qn_yaml_bool(train, "keep_best", false, &r->keep_best));
+    QN_TRY(qn_yaml_int(train, "seed", false, 0, INT64_MAX, &r->seed));
+    QN_TRY(qn_yaml_int(train, "threads", false, 0, 1024, &r->threads));
+    QN_TRY(qn_yaml_choice(train, "determinism", false, determinism_names,
+                          QN_COUNT(determinism_names), &determinism));
+    r->determinism = (QnDeterminism)determinism;
+    return read_intervals(r, train);
+}
+
+static QnStatus read_recipe(QnRecipe *r)
+{
+    const QnYaml *root = qn_yaml_root(r->doc);
+    int task = 0;
+    QnYaml *model;
+    if (root->kind != QN_YAML_MAP)
+        return qn_yaml_fail(root, "expected a map with the keys task, data, model and train");
+    QN_TRY(KNOWN(root, "name", "task", "data", "model", "train"));
+    r->name = "run";
+    QN_TRY(qn_yaml_string(root, "name", false, &r->name));
+    QN_TRY(qn_yaml_choice(root, "task", true, task_names, QN_COUNT(task_names), &task));
+    r->task = (QnTask)task;
+    QN_TRY(read_data(r, root));
+    QN_TRY(qn_yaml_map(root, "model", true, &model));
+    r->model = model;
+    return read_train(r, root);
+}
+
+QnStatus qn_recipe_open(const char *path, const char *const *settings, int n_settings,
+                        QnRecipe **out)
+{
+    QnRecipe *r = qn_alloc(sizeof *r);
+    if (!r)
+        return QN_ENOMEM;
+    QnStatus st = QN_OK;
+    r->arena = qn_arena_new();
+    r->path = r->arena ? qn_arena_strdup(r->arena, path) : NULL;
+    char *folder = r->path ? qn_arena_strdup(r->arena, path) : NULL;
+    if (!folder)
+        QN_TRY_DONE(QN_ENOMEM);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0';
+    r->folder = slash ? (slash == folder ? "/" : folder) : ".";
+    QN_TRY_DONE(qn_yaml_open(path, &r->doc));
+    for (int i = 0; i < n_settings; i++)
+        QN_TRY_DONE(qn_yaml_set(r->doc, settings[i]));
+    QN_TRY_DONE(read_recipe(r));
+    *out = r;
+    r = NULL;
+done:
+    qn_recipe_free(r);
+    return st;
+}
+
+void qn_recipe_free(QnRecipe *r)
+{
+    if (!r)
+        return;
+    qn_yaml_free(r->doc);
+    qn_arena_free(r->arena);
+    qn_free(r);
+}
+
+const char *qn_recipe_path(QnRecipe *r, const char *path)
+{
+    if (path[0] == '/')
+        return path;
+    return qn_arena_printf(r->arena, "%s/%s", r->folder, path);
+}

@@ -1,0 +1,389 @@
+#include "train/session.h"
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "nn/optim.h"
+#include "pass/grad.h"
+#include "pass/pipeline.h"
+#include "train/model.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { IGNORED_LABEL = -100 };
+
+/* ---- initial states ---- */
+
+static void fill_state(const QnStateAttr *a, QnRng *rng, float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        switch ((QnInit)a->init) {
+        case QN_INIT_ZEROS: x[i] = 0; break;
+        case QN_INIT_CONSTANT: x[i] = (float)a->a; break;
+        case QN_INIT_UNIFORM: x[i] = (float)(a->a + (a->b - a->a) * qn_rng_uniform(rng)); break;
+        case QN_INIT_NORMAL: x[i] = (float)(a->a + a->b * qn_rng_normal(rng)); break;
+        case QN_INIT_TRUNC_NORMAL: {
+            float z = qn_rng_normal(rng);
+            while (fabsf(z) > 2)
+                z = qn_rng_normal(rng);
+            x[i] = (float)(a->a + a->b * z);
+            break;
+        }
+        }
+    }
+}
+
+QnStatus qn_session_init_states(QnStore *store, uint64_t seed)
+{
+    for (int64_t i = 0; i < store->n; i++) {
+        const QnSlot *slot = &store->slots[i];
+        const char *name = slot->name;
+        if (!strncmp(name, "ema.", 4))
+            name += 4; /* an average starts as what it averages */
+        QnRng rng;
+        int64_t n = qn_shape_count(&slot->type.shape);
+        qn_rng_init(&rng, seed, qn_hash_str(name));
+        float *x = qn_alloc_array((size_t)n + 1, sizeof *x);
+        void *narrow = qn_alloc((size_t)slot->bytes + 1);
+        QnStatus st = x && narrow ? QN_OK : QN_ENOMEM;
+        if (st == QN_OK) {
+            fill_state(slot->attr, &rng, x, n);
+            qn_dtype_from_f32(slot->type.dtype, x, narrow, n);
+            st = qn_store_write(store, slot, narrow);
+        }
+        qn_free(x);
+        qn_free(narrow);
+        QN_TRY(st);
+    }
+    return QN_OK;
+}
+
+/* ---- graphs ---- */
+
+typedef struct Built {
+    QnGraph *g;
+    QnNet net;
+    QnValue *loss; /* mean over the batch while training; sum in evaluation */
+} Built;
+
+static QnValue *input_x(const QnSession *s, QnGraph *g, int64_t batch)
+{
+    QnShape shape = { .rank = s->spec.x_rank + 1, .dim = { batch } };
+    memcpy(shape.dim + 1, s->spec.x_dims, (size_t)s->spec.x_rank * sizeof(QnDim));
+    return qn_input(g, "x", s->spec.x_kind == QN_FEATURE_TOKENS ? QN_DTYPE_I64 : QN_DTYPE_F32,
+                    &shape);
+}
+
+static QnValue *classes_loss(const QnSession *s, QnGraph *g, QnValue *logits, QnValue *labels,
+                             bool training)
+{
+    return qn_cross_entropy(g, logits, labels, training ? s->recipe->label_smoothing : 0,
+                            IGNORED_LABEL, training ? QN_REDUCTION_MEAN : QN_REDUCTION_SUM);
+}
+
+/* Squared error per sample and target; missing samples of a short batch have weight 0. */
+static QnValue *squares_loss(QnGraph *g, QnValue *out, QnValue *y, bool training)
+{
+    QnValue *d = qn_sub(g, out, y), *sq = qn_mul(g, d, d);
+    if (training)
+        return qn_mean(g, sq, (QnInts){ 0 }, false);
+    QnValue *weight = qn_input(g, "weight", QN_DTYPE_F32, &QN_SHAPE(out->type.shape.dim[0], 1));
+    return qn_sum(g, qn_mul(g, sq, weight), (QnInts){ 0 }, false);
+}
+
+/* Model and loss on inputs x and y. */
+static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, Built *b)
+{
+    const QnRecipe *r = s->recipe;
+    b->g = qn_graph_new();
+    if (!b->g)
+        return QN_ENOMEM;
+    qn_net_init(&b->net, b->g, training);
+    if (training)
+        b->net.step = qn_input(b->g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
+    else if (r->ema > 0)
+        b->net.prefix = "ema.";
+    bool classes = r->task != QN_TASK_REGRESS;
+    QnModelIo io = { classes ? s->spec.class_count : s->spec.y_count,
+                     s->spec.x_kind == QN_FEATURE_TOKENS ? s->spec.x_dims[0] : 0 };
+    QnValue *x = input_x(s, b->g, batch), *out;
+    QN_TRY(qn_model_build(&b->net, r->model, &io, x, &out));
+    if (classes) {
+        QnShape rows = { 1, { out->type.shape.dim[0] } };
+        QnValue *y = qn_input(b->g, "y", QN_DTYPE_I64, &rows);
+        b->loss = classes_loss(s, b->g, out, y, training);
+    } else {
+        QnValue *y = qn_input(b->g, "y", QN_DTYPE_F32, &out->type.shape);
+        b->loss = squares_loss(b->g, out, y, training);
+    }
+    QN_TRY(qn_graph_check(b->g));
+    QN_TRY(qn_graph_output(b->g, "loss", b->loss));
+    return training ? QN_OK : qn_graph_output(b->g, "logits", out);
+}
+
+static QnOptim optim_of(const QnRecipe *r)
+{
+    const QnRecipeOptimizer *o = &r->optimizer;
+    return (QnOptim){ .name = o->name,
+                      .momentum = o->momentum,
+                      .nesterov = o->nesterov,
+                      .beta1 = o->beta1,
+                      .beta2 = o->beta2,
+                      .eps = o->eps,
+                      .weight_decay = o->weight_decay,
+                      .clip_norm = o->clip_norm,
+                      .clip_value = o->clip_value,
+                      .ema = r->ema };
+}
+
+static QnValue *accumulator(QnGraph *g, const QnParam *p)
+{
+    QnStateAttr a = { .name = qn_arena_printf(g->arena, "grad.%s", p->name) };
+    const QnType *t = &p->state->type;
+    if (!a.name)
+        return qn_graph_poison(g);
+    a.dims.n = t->shape.rank;
+    memcpy(a.dims.d, t->shape.dim, sizeof a.dims.d);
+    return qn_state(g, &a);
+}
+
+static QnStatus add_update(const QnRecipe *r, QnNet *net, QnValue *const *grads, QnValue *step)
+{
+    QnValue *lr = qn_input(net->g, "lr", QN_DTYPE_F32, &(QnShape){ 0 }), *norm = NULL;
+    QnOptim o = optim_of(r);
+    QN_TRY(qn_optim_apply(net, &o, grads, lr, step, &norm));
+    return norm ? qn_graph_output(net->g, "grad_norm", norm) : QN_OK;
+}
+
+/* The update from gradients that micro-batches have summed up; clears the sums. */
+static QnStatus build_update(QnSession *s, const QnNet *like, QnGraph **out)
+{
+    QnGraph *g = qn_graph_new();
+    QnNet net;
+    if (!g)
+        return QN_ENOMEM;
+    qn_net_init(&net, g, true);
+    QnStatus st = QN_OK;
+    QnValue *step = qn_input(g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
+    QnValue **grads = qn_arena_array(g->arena, (size_t)like->n_params + 1, sizeof *grads);
+    QnValue **sums = qn_arena_array(g->arena, (size_t)like->n_params + 1, sizeof *sums);
+    if (!grads || !sums)
+        QN_TRY_DONE(QN_ENOMEM);
+    for (int64_t i = 0; i < like->n_params; i++) {
+        const QnParam *p = &like->params[i];
+        QnValue *state = qn_state(g, p->state->node->attr);
+        if (qn_value_is_poison(state))
+            QN_TRY_DONE(qn_graph_check(g));
+        QN_TRY_DONE(QN_GROW(net.params, net.cap_params, net.n_params));
+        net.params[net.n_params++] =
+            (QnParam){ .state = state, .name = qn_node_label(state->node), .decay = p->decay };
+        sums[i] = accumulator(g, p);
+        grads[i] =
+            qn_mul(g, sums[i], qn_scalar_like(g, sums[i], 1.0 / (double)s->recipe->accumulate));
+    }
+    QN_TRY_DONE(add_update(s->recipe, &net, grads, step));
+    for (int64_t i = 0; i < net.n_params; i++)
+        qn_assign(g, sums[i], qn_full(g, 0, QN_DTYPE_F32, &sums[i]->type.shape));
+    QN_TRY_DONE(qn_graph_check(g));
+    *out = g;
+    g = NULL;
+done:
+    qn_net_fini(&net);
+    qn_graph_free(g);
+    return st;
+}
+
+static QnStatus build_train(QnSession *s)
+{
+    Built b = { 0 };
+    QnStatus st = build_forward(s, true, s->batch, &b);
+    QnValue **wrt = NULL, **grads = NULL;
+    if (st != QN_OK)
+        goto done;
+    size_t n = (size_t)b.net.n_params + 1;
+    wrt = qn_arena_array(b.g->arena, n, sizeof *wrt);
+    grads = qn_arena_array(b.g->arena, n, sizeof *grads);
+    if (!wrt || !grads)
+        QN_TRY_DONE(QN_ENOMEM);
+    for (int64_t i = 0; i < b.net.n_params; i++) {
+        wrt[i] = b.net.params[i].state;
+        s->n_params += qn_shape_count(&wrt[i]->type.shape);
+    }
+    QN_TRY_DONE(qn_grad(b.g, b.loss, wrt, (int)b.net.n_params, grads));
+    if (s->recipe->accumulate == 1) {
+        QN_TRY_DONE(add_update(s->recipe, &b.net, grads, b.net.step));
+    } else {
+        for (int64_t i = 0; i < b.net.n_params; i++) {
+            QnValue *sum = accumulator(b.g, &b.net.params[i]);
+            qn_assign(b.g, sum, qn_add(b.g, sum, grads[i]));
+        }
+        QN_TRY_DONE(qn_graph_check(b.g));
+        QN_TRY_DONE(build_update(s, &b.net, &s->update_graph));
+    }
+    s->train_graph = b.g;
+    b.g = NULL;
+done:
+    qn_net_fini(&b.net);
+    qn_graph_free(b.g);
+    return st;
+}
+
+static QnStatus build_eval(QnSession *s)
+{
+    Built b = { 0 };
+    QnStatus st = build_forward(s, false, s->eval_batch, &b);
+    qn_net_fini(&b.net);
+    if (st == QN_OK)
+        s->eval_graph = b.g;
+    else
+        qn_graph_free(b.g);
+    return st;
+}
+
+static QnStatus build_graphs(QnSession *s, const QnSessionOptions *o)
+{
+    QN_TRY(build_eval(s));
+    if (o->training)
+        QN_TRY(build_train(s));
+    QnGraph *graphs[] = { s->eval_graph, s->train_graph, s->update_graph };
+    for (int i = 0; i < QN_COUNT(graphs); i++) {
+        if (!graphs[i])
+            continue;
+        if (!o->no_passes)
+            QN_TRY(qn_pipeline_run(graphs[i], NULL));
+        QN_TRY(qn_store_add(s->store, graphs[i]));
+    }
+    return QN_OK;
+}
+
+static QnStatus compile(QnSession *s, const QnSessionOptions *o)
+{
+    QnPlanOptions p = { .choices = o->choices, .profile = o->profile, .poison = o->poison };
+    QN_TRY(qn_store_alloc(s->store));
+    QN_TRY(qn_session_init_states(s->store, (uint64_t)s->recipe->seed));
+    QN_TRY(qn_plan_new(s->eval_graph, s->device, s->store, &p, &s->eval_plan));
+    if (s->train_graph)
+        QN_TRY(qn_plan_new(s->train_graph, s->device, s->store, &p, &s->train_plan));
+    if (s->update_graph)
+        QN_TRY(qn_plan_new(s->update_graph, s->device, s->store, &p, &s->update_plan));
+    return QN_OK;
+}
+
+QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d,
+                        const QnSessionOptions *options, QnSession **out)
+{
+    QnSession *s = qn_alloc(sizeof *s);
+    if (!s)
+        return QN_ENOMEM;
+    *s = (QnSession){ .recipe = r,
+                      .device = d,
+                      .spec = *spec,
+                      .batch = r->batch,
+                      .eval_batch = r->eval_batch ? r->eval_batch : r->batch };
+    s->store = qn_store_new(d);
+    QnStatus st = s->store ? build_graphs(s, options) : QN_ENOMEM;
+    if (st == QN_OK)
+        st = compile(s, options);
+    if (st != QN_OK)
+        qn_session_free(s);
+    else
+        *out = s;
+    return st;
+}
+
+void qn_session_free(QnSession *s)
+{
+    if (!s)
+        return;
+    qn_plan_free(s->train_plan);
+    qn_plan_free(s->update_plan);
+    qn_plan_free(s->eval_plan);
+    qn_store_free(s->store);
+    qn_graph_free(s->train_graph);
+    qn_graph_free(s->update_graph);
+    qn_graph_free(s->eval_graph);
+    qn_free(s);
+}
+
+/* ---- runs ---- */
+
+static QnStatus feed(QnPlan *p, QnDevice *d, const char *name, const void *src, size_t bytes)
+{
+    QnType t;
+    void *dst = qn_plan_input(p, name, &t);
+    if (!dst)
+        return QN_OK; /* a pass has found it unused */
+    if ((size_t)qn_type_bytes(&t) != bytes)
+        return qn_fail(QN_ESHAPE, "input '%s' takes %lld bytes, not %zu", name,
+                       (long long)qn_type_bytes(&t), bytes);
+    return d->backend->write(d, dst, src, bytes);
+}
+
+static QnStatus feed_scalars(QnPlan *p, QnDevice *d, int64_t step, double lr)
+{
+    float narrow = (float)lr;
+    QN_TRY(feed(p, d, "step", &step, sizeof step));
+    return feed(p, d, "lr", &narrow, sizeof narrow);
+}
+
+static QnStatus read_scalar(QnPlan *p, QnDevice *d, const char *name, double *out)
+{
+    const void *src = qn_plan_output(p, name, NULL);
+    float x = NAN;
+    if (src)
+        QN_TRY(d->backend->read(d, &x, src, sizeof x));
+    *out = x;
+    return QN_OK;
+}
+
+QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double lr,
+                         QnStepResult *out)
+{
+    QnDevice *d = s->device;
+    size_t n = (size_t)s->batch;
+    QN_TRY(feed(s->train_plan, d, "x", b->x, n * qn_sample_x_bytes(&s->spec)));
+    QN_TRY(feed(s->train_plan, d, "y", b->y, n * qn_sample_y_bytes(&s->spec)));
+    QN_TRY(feed_scalars(s->train_plan, d, micro, lr)); /* the update's number if not accumulating */
+    QN_TRY(qn_plan_run(s->train_plan));
+    QnPlan *updater = s->update_plan ? s->update_plan : s->train_plan;
+    int64_t accumulate = s->recipe->accumulate;
+    if (s->update_plan && (micro + 1) % accumulate == 0) {
+        QN_TRY(feed_scalars(s->update_plan, d, micro / accumulate, lr));
+        QN_TRY(qn_plan_run(s->update_plan));
+    }
+    QN_TRY(read_scalar(updater, d, "grad_norm", &out->grad_norm));
+    return read_scalar(s->train_plan, d, "loss", &out->loss);
+}
+
+/* Labels of samples that are not there must not count. */
+static QnStatus feed_labels(QnSession *s, const QnBatch *b)
+{
+    QnType t;
+    char *y = qn_plan_input(s->eval_plan, "y", &t);
+    size_t each = qn_sample_y_bytes(&s->spec);
+    QN_TRY(feed(s->eval_plan, s->device, "y", b->y, (size_t)s->eval_batch * each));
+    if (!y || !s->device->backend->is_host || s->recipe->task == QN_TASK_REGRESS)
+        return QN_OK;
+    int64_t *labels = (int64_t *)(void *)(y + (size_t)b->count * each);
+    size_t rest = (size_t)(s->eval_batch - b->count) * each / sizeof *labels;
+    for (size_t i = 0; i < rest; i++)
+        labels[i] = IGNORED_LABEL;
+    return QN_OK;
+}
+
+QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out)
+{
+    QnDevice *d = s->device;
+    QnType t;
+    QN_TRY(feed(s->eval_plan, d, "x", b->x, (size_t)s->eval_batch * qn_sample_x_bytes(&s->spec)));
+    QN_TRY(feed_labels(s, b));
+    float *weight = qn_plan_input(s->eval_plan, "weight", NULL);
+    for (int64_t i = 0; weight && i < s->eval_batch; i++)
+        weight[i] = i < b->count;
+    QN_TRY(qn_plan_run(s->eval_plan));
+    out->logits = qn_plan_output(s->eval_plan, "logits", &t);
+    out->outputs = t.shape.dim[1];
+    out->rows = t.shape.dim[0] / s->eval_batch * b->count;
+    out->loss_rows = out->rows * (s->recipe->task == QN_TASK_REGRESS ? out->outputs : 1);
+    return read_scalar(s->eval_plan, d, "loss", &out->loss_sum);
+}

@@ -1,0 +1,61 @@
+/* A model made ready to train and to evaluate: graphs, parameters, plans, on one device. */
+#ifndef QN_TRAIN_SESSION_H
+#define QN_TRAIN_SESSION_H
+
+#include "io/dataset.h"
+#include "io/loader.h"
+#include "nn/net.h"
+#include "rt/plan.h"
+#include "train/recipe.h"
+
+typedef struct QnSession {
+    const QnRecipe *recipe; /* borrowed */
+    QnDevice *device;       /* borrowed */
+    QnSampleSpec spec;
+    QnStore *store;
+    QnGraph *train_graph, *update_graph, *eval_graph;
+    QnPlan *train_plan;  /* one micro-batch, forward and backward; the update too unless
+                          * accumulate > 1 */
+    QnPlan *update_plan; /* the update from accumulated gradients, or NULL */
+    QnPlan *eval_plan;
+    int64_t n_params; /* trainable numbers */
+    int64_t batch, eval_batch;
+} QnSession;
+
+typedef struct QnSessionOptions {
+    const QnChoices *choices; /* kernel choices, or NULL */
+    bool training;            /* false: only what evaluation needs */
+    bool profile, poison;
+    bool no_passes; /* run the graph as built (tests) */
+} QnSessionOptions;
+
+/* Builds and compiles; parameters are initialised from the recipe's seed. The dataset's spec fixes
+ * input and output shapes. */
+QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d,
+                        const QnSessionOptions *options, QnSession **out);
+void qn_session_free(QnSession *s);
+
+/* Micro-batch number `micro` of the whole run in training mode; the last of each `accumulate` also
+ * updates. *loss is the mean over the batch. */
+typedef struct QnStepResult {
+    double loss;
+    double grad_norm; /* NaN where it was not computed */
+} QnStepResult;
+QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double lr,
+                         QnStepResult *out);
+
+/* Outputs of one batch in evaluation mode: (count, outputs) floats, or per token; loss_sum adds up
+ * over the samples that are there. *logits is borrowed until the next call. */
+typedef struct QnEvalResult {
+    const float *logits;
+    int64_t rows, outputs;
+    double loss_sum; /* over rows that count */
+    int64_t loss_rows;
+} QnEvalResult;
+QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out);
+
+/* Fills every state of the store by its own attributes, from the seed and the state's name: the
+ * same numbers whatever else is in the store. */
+QnStatus qn_session_init_states(QnStore *store, uint64_t seed);
+
+#endif
