@@ -182,7 +182,7 @@ QnValue *qn_nn_batch_norm(QnNet *net, const char *name, QnValue *x)
     QnValue *mean = qn_net_buffer(net, "running_mean", &c, 0);
     QnValue *var = qn_net_buffer(net, "running_var", &c, 1);
     QnValue *y = net->training ? qn_batch_norm_train(net->g, x, scale, bias, mean, var, 0.1, 1e-5)
-                               : qn_batch_norm(net->g, x, scale, bias, mean, var, 1e-5);
+                               : qn_batch_norm_inference(net->g, x, scale, bias, mean, var, 1e-5);
     qn_net_pop(net);
     return y;
 }
@@ -195,5 +195,6 @@ QnValue *qn_nn_dropout(QnNet *net, QnValue *x, double p)
         qn_fail(QN_EARG, "dropout: the net has no step input");
         return qn_graph_poison(net->g);
     }
-    return qn_dropout(net->g, x, net->step, p);
+    qn_fail(QN_EUNSUPPORTED, "dropout: not built yet");
+    return qn_graph_poison(net->g);
 }

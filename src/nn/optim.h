@@ -17,9 +17,6 @@ typedef struct QnOptim {
     double ema;          /* decay of the averaged weights "ema.<name>"; 0: none */
 } QnOptim;
 
-/* Names of the optimizers, NULL-terminated. */
-extern const char *const qn_optim_names[];
-
 /* Appends the update of every parameter. grads[i] is that of params[i]; lr is a scalar f32, step a
  * scalar i64 counting updates from 0. Moments are states "optim.<kind>.<name>". *grad_norm (may be
  * NULL) is the global norm before clipping, if it was computed, else NULL. */

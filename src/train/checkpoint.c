@@ -87,6 +87,8 @@ static QnStatus write_index(const char *path, const char *digest, const QnProgre
     qn_json_put_int(&w, "best_update", p->best_update);
     qn_json_put_int(&w, "bad_evals", p->bad_evals);
     qn_json_put_double(&w, "train_seconds", p->train_seconds);
+    qn_json_put_double(&w, "loss_sum", p->loss_sum);
+    qn_json_put_int(&w, "loss_n", p->loss_n);
     qn_json_put_int(&w, "seed", (int64_t)p->seed);
     qn_json_close(&w);
     QnStatus st = qn_json_end(&w);
@@ -238,6 +240,7 @@ static QnStatus parse_index(const QnJson *o, QnProgress *p, const char **digest)
     QN_TRY(need_int(o, "samples", &p->samples));
     QN_TRY(need_int(o, "best_update", &p->best_update));
     QN_TRY(need_int(o, "bad_evals", &p->bad_evals));
+    QN_TRY(need_int(o, "loss_n", &p->loss_n));
     QN_TRY(need_int(o, "seed", &seed));
     p->position.epoch = (uint64_t)epoch;
     p->seed = (uint64_t)seed;
@@ -245,6 +248,8 @@ static QnStatus parse_index(const QnJson *o, QnProgress *p, const char **digest)
     p->best_metric = v && v->type != QN_JSON_NULL ? qn_json_double(v) : NAN;
     QN_TRY(qn_json_need(o, "train_seconds", QN_JSON_DOUBLE, &v));
     p->train_seconds = qn_json_double(v);
+    QN_TRY(qn_json_need(o, "loss_sum", QN_JSON_DOUBLE, &v));
+    p->loss_sum = qn_json_double(v);
     return QN_OK;
 }
 

@@ -16,6 +16,8 @@ typedef struct QnProgress {
     double best_metric;        /* NaN: none yet */
     int64_t best_update, bad_evals;
     double train_seconds; /* spent so far, over all resumptions */
+    double loss_sum;      /* of the updates since the last line of the metrics */
+    int64_t loss_n;
     uint64_t seed;
 } QnProgress;
 

@@ -48,7 +48,7 @@ static QnStatus open_folder(QnRecipe *r, const QnDataPart *part, bool training,
     return qn_folder_open(&o, out);
 }
 
-static QnStatus open_csv(const QnRecipe *r, QnData *out)
+static QnStatus open_csv(const QnRecipe *r, QnTrainData *out)
 {
     const QnRecipeData *d = &r->data;
     QnCsvOptions o = {
@@ -66,7 +66,7 @@ static QnStatus open_csv(const QnRecipe *r, QnData *out)
     return qn_csv_open(&o, &out->train, &out->test);
 }
 
-static QnStatus open_text(const QnRecipe *r, QnData *out)
+static QnStatus open_text(const QnRecipe *r, QnTrainData *out)
 {
     const QnRecipeData *d = &r->data;
     QnTextOptions o = {
@@ -78,7 +78,7 @@ static QnStatus open_text(const QnRecipe *r, QnData *out)
     return qn_text_open(&o, &out->train, &out->test, &out->vocab);
 }
 
-static QnStatus open_parts(QnRecipe *r, QnData *out)
+static QnStatus open_parts(QnRecipe *r, QnTrainData *out)
 {
     const QnRecipeData *d = &r->data;
     switch (d->format) {
@@ -99,7 +99,7 @@ static QnStatus open_parts(QnRecipe *r, QnData *out)
     return qn_fail(QN_EUNSUPPORTED, "data.format npy is not read yet");
 }
 
-static QnStatus check(const QnRecipe *r, const QnData *d)
+static QnStatus check(const QnRecipe *r, const QnTrainData *d)
 {
     static const QnLabelKind wanted[] = { QN_LABEL_CLASS, QN_LABEL_VECTOR, QN_LABEL_TOKENS };
     static const char *const names[] = { "class labels", "numbers as targets", "tokens" };
@@ -121,7 +121,7 @@ static QnStatus check(const QnRecipe *r, const QnData *d)
     return d->test ? qn_dataset_validate_labels(d->test, false) : QN_OK;
 }
 
-QnStatus qn_data_open(QnRecipe *r, QnData *out)
+QnStatus qn_data_open(QnRecipe *r, QnTrainData *out)
 {
     memset(out, 0, sizeof *out);
     QnStatus st = open_parts(r, out);
@@ -138,7 +138,7 @@ QnStatus qn_data_open(QnRecipe *r, QnData *out)
     return st;
 }
 
-void qn_data_close(QnData *d)
+void qn_data_close(QnTrainData *d)
 {
     qn_dataset_free(d->train);
     qn_dataset_free(d->test);

@@ -6,15 +6,15 @@
 #include "io/text.h"
 #include "train/recipe.h"
 
-typedef struct QnData {
+typedef struct QnTrainData {
     QnDataset *train, *test; /* test NULL: everything is training */
     QnVocab *vocab;          /* text alone */
     QnDataset *base;         /* of which train and test are views, or NULL */
-} QnData;
+} QnTrainData;
 
 /* Opens and validates: labels in range, train and test of one kind. want_train false: only test is
  * used (eval), but both are opened where one is split off the other. */
-QnStatus qn_data_open(QnRecipe *r, QnData *out);
-void qn_data_close(QnData *d);
+QnStatus qn_data_open(QnRecipe *r, QnTrainData *out);
+void qn_data_close(QnTrainData *d);
 
 #endif

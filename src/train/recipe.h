@@ -2,6 +2,7 @@
 #ifndef QN_TRAIN_RECIPE_H
 #define QN_TRAIN_RECIPE_H
 
+#include "base/mem.h"
 #include "io/augment.h"
 #include "io/yaml.h"
 

@@ -4,7 +4,6 @@
 #include "base/rng.h"
 #include "nn/optim.h"
 #include "pass/grad.h"
-#include "pass/pipeline.h"
 #include "train/model.h"
 
 #include <math.h>
@@ -240,6 +239,20 @@ static QnStatus build_eval(QnSession *s)
     return st;
 }
 
+static QnStatus lower_all(QnGraph *g)
+{
+    for (QnNode *n = g->first, *next; n; n = next) {
+        next = n->next;
+        if (n->op->lower && !n->op->ref && !(n->op->traits & QN_MAP)) {
+            QnNode *prev = n->prev;
+            QN_TRY(qn_lower_node(g, n));
+            next = prev ? prev->next : g->first;
+        }
+    }
+    qn_graph_sweep(g);
+    return QN_OK;
+}
+
 static QnStatus build_graphs(QnSession *s, const QnSessionOptions *o)
 {
     QN_TRY(build_eval(s));
@@ -250,7 +263,7 @@ static QnStatus build_graphs(QnSession *s, const QnSessionOptions *o)
         if (!graphs[i])
             continue;
         if (!o->no_passes)
-            QN_TRY(qn_pipeline_run(graphs[i], NULL));
+            QN_TRY(lower_all(graphs[i]));
         QN_TRY(qn_store_add(s->store, graphs[i]));
     }
     return QN_OK;

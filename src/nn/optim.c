@@ -1,0 +1,152 @@
+#include "nn/optim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Update {
+    QnNet *net;
+    const QnOptim *o;
+    const QnParam *p;
+    QnValue *grad, *lr;
+    QnValue *t; /* the update's number, from 1 */
+    double decay;
+} Update;
+
+/* A moment of the parameter, zero at first. */
+static QnValue *moment(const Update *u, const char *kind)
+{
+    QnGraph *g = u->net->g;
+    const QnType *type = &u->p->state->type;
+    QnStateAttr a = { .name = qn_arena_printf(g->arena, "optim.%s.%s", kind, u->p->name) };
+    if (!a.name)
+        return qn_graph_poison(g);
+    a.dims.n = type->shape.rank;
+    memcpy(a.dims.d, type->shape.dim, sizeof a.dims.d);
+    return qn_state(g, &a);
+}
+
+/* Assigns outputs 0.. of the update node to the parameter and its moments; *p is the new one. */
+static void assign_all(const Update *u, QnNode *n, QnValue *const *moments, int n_moments,
+                       QnValue **p)
+{
+    QnGraph *g = u->net->g;
+    *p = qn_node_out(g, n, 0);
+    qn_assign(g, u->p->state, *p);
+    for (int i = 0; i < n_moments; i++)
+        qn_assign(g, moments[i], qn_node_out(g, n, i + 1));
+}
+
+static void update_sgd(const Update *u, QnValue **p)
+{
+    const QnOptim *o = u->o;
+    QnValue *m = o->momentum > 0 ? moment(u, "momentum") : NULL;
+    QnNode *n =
+        qn_sgd(u->net->g, u->p->state, m, u->grad, u->lr, o->momentum, u->decay, o->nesterov);
+    assign_all(u, n, &m, m ? 1 : 0, p);
+}
+
+static void update_adam(const Update *u, QnValue **p)
+{
+    const QnOptim *o = u->o;
+    QnValue *m[] = { moment(u, "m"), moment(u, "v") };
+    QnNode *n = qn_adam(u->net->g, u->p->state, m[0], m[1], u->grad, u->lr, u->t, o->beta1,
+                        o->beta2, o->eps, u->decay);
+    assign_all(u, n, m, 2, p);
+}
+
+static void update_adamw(const Update *u, QnValue **p)
+{
+    const QnOptim *o = u->o;
+    QnValue *m[] = { moment(u, "m"), moment(u, "v") };
+    QnNode *n = qn_adamw(u->net->g, u->p->state, m[0], m[1], u->grad, u->lr, u->t, o->beta1,
+                         o->beta2, o->eps, u->decay);
+    assign_all(u, n, m, 2, p);
+}
+
+typedef struct Rule {
+    const char *name;
+    void (*update)(const Update *u, QnValue **p);
+} Rule;
+
+static const Rule rules[] = {
+    { "sgd", update_sgd },
+    { "adam", update_adam },
+    { "adamw", update_adamw },
+};
+
+static const Rule *find_rule(const char *name)
+{
+    for (int i = 0; i < QN_COUNT(rules); i++) {
+        if (!strcmp(rules[i].name, name))
+            return &rules[i];
+    }
+    return NULL;
+}
+
+static QnStatus unknown(const char *name)
+{
+    char list[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < QN_COUNT(rules); i++) {
+        int n = snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", rules[i].name);
+        used += QN_MIN((size_t)n, sizeof list - used);
+    }
+    return qn_fail(QN_EUSAGE, "no optimizer '%s'; there are %s", name, list);
+}
+
+/* sqrt(sum over all gradients of the sum of squares), in f32. */
+static QnValue *global_norm(QnGraph *g, QnValue *const *grads, int64_t n)
+{
+    QnValue *total = NULL;
+    for (int64_t i = 0; i < n; i++) {
+        QnValue *s = qn_sum(g, qn_mul(g, grads[i], grads[i]), (QnInts){ 0 }, false);
+        total = total ? qn_add(g, total, s) : s;
+    }
+    return total ? qn_sqrt(g, total) : NULL;
+}
+
+/* Pascanu et al. 2013: every gradient times clip / max(norm, clip). */
+static QnValue *norm_scale(QnGraph *g, QnValue *norm, double clip)
+{
+    QnValue *limit = qn_scalar_like(g, norm, clip);
+    return qn_div(g, limit, qn_maximum(g, norm, limit));
+}
+
+static void average(QnNet *net, const QnOptim *o, const QnParam *p, QnValue *now)
+{
+    QnGraph *g = net->g;
+    QnStateAttr a = *(const QnStateAttr *)p->state->node->attr;
+    a.name = qn_arena_printf(g->arena, "ema.%s", p->name);
+    a.trainable = false;
+    QnValue *ema = a.name ? qn_state(g, &a) : qn_graph_poison(g);
+    QnValue *step = qn_mul(g, qn_sub(g, now, ema), qn_scalar_like(g, ema, 1 - o->ema));
+    qn_assign(g, ema, qn_add(g, ema, step));
+}
+
+QnStatus qn_optim_apply(QnNet *net, const QnOptim *o, QnValue *const *grads, QnValue *lr,
+                        QnValue *step, QnValue **grad_norm)
+{
+    QnGraph *g = net->g;
+    const Rule *rule = find_rule(o->name);
+    if (!rule)
+        return unknown(o->name);
+    QnValue *norm = o->clip_norm > 0 ? global_norm(g, grads, net->n_params) : NULL;
+    QnValue *scale = norm ? norm_scale(g, norm, o->clip_norm) : NULL;
+    int64_t one = 1;
+    QnValue *t = qn_add(g, step, qn_constant(g, QN_DTYPE_I64, &(QnShape){ 0 }, &one));
+    for (int64_t i = 0; i < net->n_params; i++) {
+        const QnParam *p = &net->params[i];
+        QnValue *d = scale ? qn_mul(g, grads[i], scale) : grads[i], *now;
+        if (o->clip_value > 0)
+            d = qn_clip(g, d, -o->clip_value, o->clip_value);
+        Update u = { net, o, p, d, lr, t, p->decay ? o->weight_decay : 0 };
+        qn_scope_push(g, p->name);
+        rule->update(&u, &now);
+        if (o->ema > 0)
+            average(net, o, p, now);
+        memcpy(g->scope, net->scope, sizeof g->scope);
+    }
+    if (grad_norm)
+        *grad_norm = norm;
+    return qn_graph_check(g);
+}

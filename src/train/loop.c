@@ -1,0 +1,271 @@
+#include "train/loop.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Run {
+    QnSession *s;
+    const QnRecipe *r;
+    QnTrainData *data;
+    const char *folder;
+    const QnTrainEvents *events;
+    QnMetrics *metrics;
+    QnLoader *loader;
+    QnProgress progress;
+    QnTrainStatus status;
+    QnTrainResult *result;
+    int64_t eval_every, checkpoint_every;
+    int64_t record_every;
+    int64_t busy_ns; /* in updates, of this process, its first ones left out */
+    int64_t busy_samples, first_updates;
+    bool has_best;
+} Run;
+
+void qn_train_length(const QnRecipe *r, int64_t n_samples, int64_t *n_updates,
+                     int64_t *updates_per_epoch)
+{
+    int64_t per_epoch = QN_MAX(1, n_samples / (r->batch * r->accumulate));
+    *updates_per_epoch = per_epoch;
+    *n_updates = r->steps ? r->steps : r->epochs * per_epoch;
+}
+
+static void note(const Run *run, const char *text)
+{
+    if (run->events->note)
+        run->events->note(run->events->ctx, text);
+}
+
+static QnStatus open_loader(Run *run)
+{
+    const QnRecipe *r = run->r;
+    QnLoaderOptions o = { .batch = r->batch,
+                          .workers = (int)r->data.workers,
+                          .prefetch = (int)r->data.prefetch,
+                          .shuffle = r->task != QN_TASK_LANGUAGE,
+                          .drop_last = true,
+                          .broken = r->data.stop_on_broken ? QN_BROKEN_STOP : QN_BROKEN_REPLACE,
+                          .seed = (uint64_t)r->seed };
+    return qn_loader_new(run->data->train, &o, &run->loader);
+}
+
+/* ---- one update ---- */
+
+static QnStatus one_update(Run *run)
+{
+    const QnRecipe *r = run->r;
+    QnTrainStatus *t = &run->status;
+    int64_t start = qn_clock_ns();
+    double loss = 0;
+    t->lr = qn_schedule_lr(&r->schedule, run->progress.update, t->n_updates, t->updates_per_epoch);
+    for (int64_t i = 0; i < r->accumulate; i++) {
+        QnBatch b;
+        QnStepResult step;
+        QN_TRY(qn_loader_next(run->loader, &b));
+        QN_TRY(qn_session_step(run->s, &b, run->progress.update * r->accumulate + i, t->lr, &step));
+        loss += step.loss / (double)r->accumulate;
+        t->grad_norm = step.grad_norm;
+        run->progress.samples += b.count;
+    }
+    if (!isfinite(loss))
+        return qn_fail(QN_ENUMERIC,
+                       "the loss is %g at update %lld: lower train.lr, or set "
+                       "train.optimizer.clip_norm",
+                       loss, (long long)run->progress.update);
+    int64_t ns = qn_clock_ns() - start;
+    run->progress.update++;
+    run->progress.position = qn_loader_position(run->loader);
+    run->progress.train_seconds += (double)ns * 1e-9;
+    if (++run->first_updates > 3) { /* page faults and cold caches are no measure */
+        run->busy_ns += ns;
+        run->busy_samples += r->batch * r->accumulate;
+    }
+    t->update = run->progress.update;
+    t->loss = loss;
+    t->samples_per_second =
+        run->busy_ns ? (double)run->busy_samples / ((double)run->busy_ns * 1e-9) : 0;
+    run->progress.loss_sum += loss;
+    run->progress.loss_n++;
+    return QN_OK;
+}
+
+static QnStatus record(Run *run)
+{
+    if (run->progress.loss_n == 0)
+        return QN_OK;
+    QnMetric m = { .update = run->progress.update,
+                   .epoch = (double)run->progress.update / (double)run->status.updates_per_epoch,
+                   .loss = run->progress.loss_sum / (double)run->progress.loss_n,
+                   .lr = run->status.lr,
+                   .value = NAN };
+    run->progress.loss_sum = 0;
+    run->progress.loss_n = 0;
+    return qn_metrics_add(run->metrics, &m);
+}
+
+/* ---- evaluation ---- */
+
+static void eval_progress(void *ctx, int64_t done, int64_t total)
+{
+    Run *run = ctx;
+    run->status.evaluating = true;
+    run->status.eval_done = done;
+    run->status.eval_total = total;
+    if (run->events->step)
+        run->events->step(run->events->ctx, &run->status);
+    run->status.evaluating = false;
+}
+
+static QnStatus evaluate(Run *run)
+{
+    QnEvaluation *e = &run->result->last;
+    QnProgress *p = &run->progress;
+    double value;
+    if (!run->data->test)
+        return QN_OK;
+    qn_evaluation_fini(e);
+    QN_TRY(qn_evaluate(run->s, run->data->test, eval_progress, run, e));
+    double score = qn_evaluation_score(run->r, e);
+    bool best = isnan(p->best_metric) || score > p->best_metric;
+    p->bad_evals = best ? 0 : p->bad_evals + 1;
+    if (best) {
+        p->best_metric = score;
+        p->best_update = p->update;
+    }
+    qn_evaluation_metric(run->r, e, &value);
+    QnMetric m = { .update = p->update,
+                   .epoch = (double)p->update / (double)run->status.updates_per_epoch,
+                   .loss = e->loss,
+                   .value = value,
+                   .eval = true };
+    QN_TRY(qn_metrics_add(run->metrics, &m));
+    if (run->events->eval)
+        run->events->eval(run->events->ctx, &run->status, e, best);
+    if (best && run->r->keep_best)
+        QN_TRY(qn_checkpoint_save_best(run->folder, run->s->store, p));
+    return QN_OK;
+}
+
+/* ---- the loop ---- */
+
+static bool is_due(const Run *run, int64_t every)
+{
+    return run->progress.update % every == 0 || run->progress.update == run->status.n_updates;
+}
+
+static bool patience_is_over(const Run *run)
+{
+    return run->r->early_stop > 0 && run->progress.bad_evals >= run->r->early_stop;
+}
+
+/* Evaluation before the checkpoint, so that a resumed run does not evaluate again. */
+static QnStatus after_update(Run *run)
+{
+    if (run->progress.update % run->record_every == 0 || is_due(run, run->eval_every))
+        QN_TRY(record(run));
+    if (is_due(run, run->eval_every))
+        QN_TRY(evaluate(run));
+    if (is_due(run, run->checkpoint_every) || patience_is_over(run))
+        return qn_checkpoint_save(run->folder, run->s->store, &run->progress,
+                                  run->r->checkpoint_keep);
+    return QN_OK;
+}
+
+static QnStatus loop(Run *run, int64_t start_ns)
+{
+    const QnTrainEvents *ev = run->events;
+    while (run->progress.update < run->status.n_updates && !patience_is_over(run)) {
+        QN_TRY(one_update(run));
+        if (run->result->first_step_seconds == 0)
+            run->result->first_step_seconds = (double)(qn_clock_ns() - start_ns) * 1e-9;
+        if (ev->step)
+            ev->step(ev->ctx, &run->status);
+        QN_TRY(after_update(run));
+        if (ev->stop && ev->stop(ev->ctx)) {
+            run->result->interrupted = run->progress.update < run->status.n_updates;
+            return qn_checkpoint_save(run->folder, run->s->store, &run->progress,
+                                      run->r->checkpoint_keep);
+        }
+    }
+    run->result->stopped_early = run->progress.update < run->status.n_updates;
+    return QN_OK;
+}
+
+static QnStatus resume(Run *run)
+{
+    QnArena *arena = qn_arena_new();
+    bool found = false;
+    const char *skipped = NULL;
+    QnStatus st = arena ? qn_checkpoint_resume(run->folder, run->s->store, &run->progress, arena,
+                                               &found, &skipped)
+                        : QN_ENOMEM;
+    if (st == QN_OK && skipped)
+        note(run, skipped);
+    if (st == QN_OK && found && run->progress.seed != (uint64_t)run->r->seed)
+        st = qn_fail(QN_EUSAGE, "%s was trained with seed %llu, the recipe has %lld", run->folder,
+                     (unsigned long long)run->progress.seed, (long long)run->r->seed);
+    if (st == QN_OK && found)
+        st = qn_loader_seek(run->loader, run->progress.position);
+    qn_arena_free(arena);
+    return st;
+}
+
+/* The model that is reported: the best if it was kept, else the last. */
+static QnStatus finish(Run *run)
+{
+    QnTrainResult *res = run->result;
+    bool reload = run->r->keep_best && run->progress.best_update != run->progress.update &&
+                  run->progress.best_update > 0;
+    if (reload) {
+        char folder[4096];
+        snprintf(folder, sizeof folder, "%.4000s/best", run->folder);
+        QN_TRY(qn_checkpoint_load(folder, run->s->store, NULL));
+    }
+    if (run->data->test && (reload || !res->last.samples)) {
+        qn_evaluation_fini(&res->last);
+        QN_TRY(qn_evaluate(run->s, run->data->test, eval_progress, run, &res->last));
+    }
+    res->updates = run->progress.update;
+    res->train_seconds = run->progress.train_seconds;
+    res->samples_per_second = run->status.samples_per_second;
+    res->n_skipped = qn_dataset_skip_count(run->data->train) +
+                     (run->data->test ? qn_dataset_skip_count(run->data->test) : 0);
+    return QN_OK;
+}
+
+QnStatus qn_train(QnSession *s, QnTrainData *data, const char *folder, bool resume_run,
+                  int64_t start_ns, const QnTrainEvents *events, QnMetrics *metrics,
+                  QnTrainResult *out)
+{
+    const QnRecipe *r = s->recipe;
+    Run run = { .s = s,
+                .r = r,
+                .data = data,
+                .folder = folder,
+                .events = events,
+                .metrics = metrics,
+                .result = out };
+    *out = (QnTrainResult){ 0 };
+    run.progress = (QnProgress){ .best_metric = NAN, .seed = (uint64_t)r->seed };
+    run.status.grad_norm = NAN;
+    qn_train_length(r, qn_dataset_count(data->train), &run.status.n_updates,
+                    &run.status.updates_per_epoch);
+    run.eval_every = r->eval_every ? r->eval_every : run.status.updates_per_epoch;
+    run.checkpoint_every = r->checkpoint_every ? r->checkpoint_every : run.status.updates_per_epoch;
+    run.record_every = QN_MAX(1, run.status.n_updates / 400);
+    QnStatus st = open_loader(&run);
+    if (st == QN_OK && resume_run)
+        st = resume(&run);
+    if (st == QN_OK)
+        st = qn_metrics_open(metrics, folder, run.progress.update);
+    if (st == QN_OK)
+        st = loop(&run, start_ns);
+    if (st == QN_OK)
+        st = finish(&run);
+    qn_loader_free(run.loader);
+    if (st != QN_OK)
+        qn_evaluation_fini(&out->last);
+    return st;
+}
