@@ -26,9 +26,12 @@ set(werror ${QUERN_WERROR})
 if(werror STREQUAL "AUTO")
     set(werror OFF)
     string(REGEX REPLACE "\\..*" "" major "${CMAKE_C_COMPILER_VERSION}")
-    if(PROJECT_IS_TOP_LEVEL AND NOT QUERN_SANITIZE
+    if(PROJECT_IS_TOP_LEVEL
        AND "${CMAKE_C_COMPILER_ID}-${major}" MATCHES "^(GNU-12|Clang-14)$")
         set(werror ON)
+    endif()
+    if(QUERN_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+        set(werror OFF) # instrumented code makes gcc warn of what cannot happen
     endif()
 endif()
 if(werror)

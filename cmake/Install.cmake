@@ -25,6 +25,7 @@ list(JOIN pc_dirs " " pc_dirs)
 configure_file(cmake/quern.pc.in "${PROJECT_BINARY_DIR}/quern.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/quern.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES tools/quern.bash RENAME quern
         DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
 file(GLOB recipes CONFIGURE_DEPENDS recipes/*.yaml)

@@ -79,7 +79,18 @@ int64_t qn_term_progress_eta_ns(const QnTermProgress *p, int64_t done, int64_t n
     return (int64_t)(per_step * (double)(p->total - done));
 }
 
-/* "label [bar] 45% 120/400 text, 12 s left", fitted to the width. */
+/* Cuts the text behind so many columns. */
+static void cut(QnStr *text, int64_t columns)
+{
+    for (size_t i = 0; i < text->n; i++) {
+        if ((text->s[i] & 0xc0) != 0x80 && columns-- <= 0) {
+            text->s[i] = '\0';
+            text->n = i;
+        }
+    }
+}
+
+/* "[bar] 45% 120/400 text, 12 s left", fitted to the width. */
 static void draw(QnTermProgress *p, int64_t done, const char *text, int64_t now_ns)
 {
     char number[QN_STR_NUMBER];
@@ -95,6 +106,7 @@ static void draw(QnTermProgress *p, int64_t done, const char *text, int64_t now_
     else if (eta >= 0)
         qn_str_printf(&tail, "  %s left", qn_str_duration(number, eta));
     if (p->tty) {
+        cut(&tail, p->width - 1); /* a line that wraps could not be redrawn */
         int64_t room = p->width - 1 - qn_str_columns(qn_str_text(&tail));
         qn_str_add(&line, "\r");
         if (room >= 6) {

@@ -159,6 +159,18 @@ static void test_a_terminal_line_fits_and_is_redrawn_seldom(void **state)
     assert_in_range(lines, 10, 12);
 }
 
+static void test_a_long_text_is_cut_to_the_line(void **state)
+{
+    FILE *f = tmpfile();
+    QnTermProgress p;
+    qn_term_progress_init(&p, f, 10, 0, 0);
+    p.tty = true;
+    p.width = 30;
+    qn_term_progress_step(&p, 5, "ααααααααααααααααααααααααααααααααααααααα", SECOND);
+    qn_term_progress_hide(&p);
+    assert_string_equal(text_of(f), "\r  50% 5/10  ααααααααααααααααα\033[K\r\033[K");
+}
+
 static void test_clock_moves_forward(void **state)
 {
     int64_t a = qn_clock_ns();

@@ -31,6 +31,9 @@ for header in "$prefix"/include/quern/*.h; do
     echo "#include <quern/${header##*/}>" >"$tmp/h.c"
     echo "int qn_unused;" >>"$tmp/h.c"
     passes cc -std=c11 -Wall -Wextra -Werror -pedantic -I "$prefix/include" -c -o "$tmp/h.o" "$tmp/h.c"
+    if command -v c++ >/dev/null; then
+        passes c++ -x c++ -Wall -Wextra -Werror -pedantic -I "$prefix/include" -c -o "$tmp/h.o" "$tmp/h.c"
+    fi
 done
 
 # Every exported symbol is ours, and every function of the public header is exported.
