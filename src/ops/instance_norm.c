@@ -1,0 +1,67 @@
+/* Instance normalisation (Ulyanov et al. 2016): each channel of each sample over its spatial axes,
+ * y = (x - mean) / sqrt(variance + eps) * scale + bias. x, y (N,C,spatial...), scale and bias (C).
+ */
+#include "ops/dialect.h"
+
+#ifdef QN_HOST
+#include "ops/norm.h"
+
+typedef struct Attr {
+    double eps;
+} Attr;
+
+static const QnAttrField instance_norm_fields[] = {
+    { .name = "eps",
+      .kind = QN_ATTR_FLOAT,
+      .offset = offsetof(Attr, eps),
+      .def = 1e-5,
+      .min = 0,
+      .max = 1e30,
+      .doc = "added to the variance" },
+};
+
+static QnStatus instance_norm_infer(QnInfer *c)
+{
+    const QnShape *x = &c->in[0]->shape;
+    QN_TRY(qn_norm_dtypes(c, "instance_norm", 6));
+    if (x->rank < 3)
+        return qn_fail(QN_ESHAPE, "instance_norm: x must be (N,C,spatial...), not of rank %d",
+                       x->rank);
+    QnShape channel = QN_SHAPE(x->dim[1]);
+    QN_TRY(qn_norm_shape(c, "instance_norm", 1, &channel));
+    QN_TRY(qn_norm_shape(c, "instance_norm", 2, &channel));
+    c->out[0] = *c->in[0];
+    return QN_OK;
+}
+
+static void instance_norm_lower(QnGraph *g, QnNode *n, QnValue **out)
+{
+    QnNormView v = qn_norm_view_channel(&n->in[0]->type.shape);
+    QnValue *y = qn_layer_norm(g, n->in[0], NULL, NULL, 2, ((const Attr *)n->attr)->eps);
+    y = qn_mul(g, y, qn_reshape(g, n->in[1], &v.param));
+    out[0] = qn_add(g, y, qn_reshape(g, n->in[2], &v.param));
+}
+
+static const QnSample instance_norm_samples[] = {
+    { .in = { { 4, { 2, 4, 3, 2 } }, { 1, { 4 } }, { 1, { 4 } } }, .n_in = 3 },
+    { .in = { { 3, { 3, 2, 130 } }, { 1, { 2 } }, { 1, { 2 } } },
+      .n_in = 3,
+      .attr = &(Attr){ 1e-3 } },
+};
+
+QN_API QnValue *qn_instance_norm(QnGraph *g, QnValue *x, QnValue *scale, QnValue *bias, double eps)
+{
+    return qn_emit3(g, &qn_op_instance_norm, &(Attr){ eps }, x, scale, bias);
+}
+
+const QnOp qn_op_instance_norm = {
+    .name = "instance_norm",
+    .version = 1,
+    .doc = "normalises each channel of each sample",
+    .n_in = 3,
+    QN_ATTRS(Attr, instance_norm_fields),
+    .infer = instance_norm_infer,
+    .lower = instance_norm_lower,
+    QN_SAMPLES(instance_norm_samples),
+};
+#endif
