@@ -27,21 +27,39 @@ static bool is_plain(const char *s)
            strcmp(s, "...") != 0;
 }
 
+/* YAML does not take these as they are, or takes them for the end of a line: controls, two
+ * separators, byte order marks. All of them are sequences of two or three bytes. */
+static uint32_t odd_character(const unsigned char *p)
+{
+    uint32_t c = 0;
+    if (p[0] == 0xc2)
+        c = p[1];
+    else if (p[0] >= 0xe0 && p[0] < 0xf0 && p[1])
+        c = (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
+    bool odd = (c >= 0x80 && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
+               c == 0xfffe || c == 0xffff;
+    return odd ? c : 0;
+}
+
 static void put_quoted(QnStr *out, const char *s)
 {
     qn_str_add(out, "\"");
     for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            qn_str_printf(out, "\\%c", c);
-        else if (c == '\n')
+        const unsigned char *p = (const unsigned char *)s;
+        uint32_t odd = odd_character(p);
+        if (*p == '"' || *p == '\\')
+            qn_str_printf(out, "\\%c", *p);
+        else if (*p == '\n')
             qn_str_add(out, "\\n");
-        else if (c == '\t')
+        else if (*p == '\t')
             qn_str_add(out, "\\t");
-        else if (c < 0x20 || c == 0x7f)
-            qn_str_printf(out, "\\u%04x", c);
+        else if (*p < 0x20 || *p == 0x7f)
+            qn_str_printf(out, "\\u%04x", *p);
+        else if (odd)
+            qn_str_printf(out, "\\u%04x", odd);
         else
             qn_str_add_bytes(out, s, 1);
+        s += odd ? (odd < 0x800 ? 1 : 2) : 0;
     }
     qn_str_add(out, "\"");
 }

@@ -283,6 +283,7 @@ static void test_printing(void **state)
     round_trip("a: 'x: y'\nb: \"line\\nbreak\\ttab \\\"q\\\" \\\\\"\n'c d': '#no'\ne: '- x'\n");
     round_trip(
         "- [[1, 2], [3]]\n- {}\n- {a: {}}\n- ''\n- '1'\n- \xc3\xa9t\xc3\xa9\n- '\xc2\x85'\n");
+    round_trip("\"a \\x80 \\u2028 \\N \\_ \\uFEFF \\e \\x7f \\U0001f408\"\n");
     round_trip("just a word");
     round_trip("[1, 2, three]");
     round_trip("a: '...'\nb: '---'\nc: '-'\nd: '?'\ne: '~'\nf: 'null'\ng: '1e5'\nh: +5\ni: .5\n");
