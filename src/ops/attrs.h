@@ -59,4 +59,13 @@ typedef struct QnPadAttr {
     double value;         /* of constant padding */
 } QnPadAttr;
 
+/* How scattered updates meet what is there. */
+typedef enum QnScatter {
+    QN_SCATTER_NONE, /* they replace it */
+    QN_SCATTER_ADD,
+    QN_SCATTER_MUL,
+    QN_SCATTER_MAX,
+    QN_SCATTER_MIN,
+} QnScatter;
+
 #endif

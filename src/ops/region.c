@@ -212,3 +212,81 @@ bool qn_region_may_equal(QnDim a, QnDim b)
 {
     return a == b || a < 0 || b < 0;
 }
+
+QnStatus qn_region_check_elements(const char *op, const QnShape *x, const QnShape *indices,
+                                  int64_t axis)
+{
+    int a = 0;
+    bool fits = x->rank == indices->rank;
+    if (!qn_shape_axis(x, axis, &a))
+        return qn_fail(QN_EARG, "%s: axis %lld is out of range for rank %d", op, (long long)axis,
+                       x->rank);
+    for (int i = 0; fits && i < x->rank; i++)
+        fits = i == a || indices->dim[i] < 0 || x->dim[i] < 0 || indices->dim[i] <= x->dim[i];
+    if (!fits) {
+        char p[QN_TYPE_TEXT_BYTES], q[QN_TYPE_TEXT_BYTES];
+        return qn_fail(QN_ESHAPE, "%s: indices %s do not fit %s; only axis %d may be longer", op,
+                       qn_shape_text(indices, p), qn_shape_text(x, q), a);
+    }
+    return QN_OK;
+}
+
+QnStatus qn_region_tuple_shape(const char *op, const QnShape *x, const QnShape *indices,
+                               int64_t batch_dims, QnShape *out)
+{
+    int b = (int)batch_dims, last = indices->rank - 1;
+    bool fits =
+        last >= b && x->rank > b && indices->dim[last] >= 1 && indices->dim[last] <= x->rank - b;
+    for (int i = 0; fits && i < b; i++)
+        fits = qn_region_may_equal(x->dim[i], indices->dim[i]);
+    if (!fits) {
+        char p[QN_TYPE_TEXT_BYTES], q[QN_TYPE_TEXT_BYTES];
+        return qn_fail(
+            QN_ESHAPE,
+            "%s: indices %s do not fit %s with %d batch axes; the last axis holds from 1 "
+            "to %d indices",
+            op, qn_shape_text(indices, p), qn_shape_text(x, q), b, x->rank - b);
+    }
+    QnShape r = { .rank = 0 };
+    int from = b + (int)indices->dim[last];
+    if (last + x->rank - from > QN_MAX_RANK)
+        return qn_fail(QN_ESHAPE, "%s: the result would have rank %d, at most %d", op,
+                       last + x->rank - from, QN_MAX_RANK);
+    for (int i = 0; i < last; i++)
+        r.dim[r.rank++] = indices->dim[i];
+    for (int i = from; i < x->rank; i++)
+        r.dim[r.rank++] = x->dim[i];
+    *out = r;
+    return QN_OK;
+}
+
+QnTuples qn_region_tuples(const QnShape *x, const QnShape *indices, int64_t batch_dims)
+{
+    int b = (int)batch_dims;
+    int64_t stride[QN_MAX_RANK], batches = 1;
+    QnTuples t = { .k = indices->dim[indices->rank - 1], .batch_size = 1, .slice = 1 };
+    qn_shape_strides(x, stride);
+    t.n = qn_shape_count(indices) / t.k;
+    for (int i = 0; i < b; i++)
+        batches *= x->dim[i];
+    for (int i = b; i < x->rank; i++) {
+        t.batch_size *= x->dim[i];
+        t.stride[i - b] = stride[i];
+        t.slice *= i - b < t.k ? 1 : x->dim[i];
+    }
+    t.per_batch = batches ? t.n / batches : 1;
+    t.dim = x->dim + b;
+    return t;
+}
+
+QnStatus qn_region_tuple(const char *op, const QnTuples *t, const double *indices, int64_t p,
+                         int64_t *offset)
+{
+    int64_t at = p / t->per_batch * t->batch_size, i = 0;
+    for (int64_t j = 0; j < t->k; j++) {
+        QN_TRY(qn_region_index(op, indices[p * t->k + j], p * t->k + j, t->dim[j], true, &i));
+        at += i * t->stride[j];
+    }
+    *offset = at;
+    return QN_OK;
+}

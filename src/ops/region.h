@@ -42,4 +42,27 @@ QnStatus qn_region_replace(const char *op, const QnShape *s, int axis, const QnS
 /* Whether two dims may be equal: they are, or a symbol is among them. */
 bool qn_region_may_equal(QnDim a, QnDim b);
 
+/* Shapes of gather_elements and scatter_elements: ranks agree, and indices are no longer than x but
+ * along `axis`. */
+QnStatus qn_region_check_elements(const char *op, const QnShape *x, const QnShape *indices,
+                                  int64_t axis);
+
+/* Tuples of indices (…,k) into x, after b batch axes: which slices they name. */
+typedef struct QnTuples {
+    int64_t n;          /* tuples */
+    int64_t k;          /* indices in each */
+    int64_t per_batch;  /* tuples */
+    int64_t batch_size; /* elements of x */
+    int64_t slice;      /* elements that a tuple names */
+    const int64_t *dim; /* of x, from axis b on */
+    int64_t stride[QN_MAX_RANK];
+} QnTuples;
+QnTuples qn_region_tuples(const QnShape *x, const QnShape *indices, int64_t batch_dims);
+/* Offset in x of the slice that tuple p names. */
+QnStatus qn_region_tuple(const char *op, const QnTuples *t, const double *indices, int64_t p,
+                         int64_t *offset);
+/* Shape of all the slices together; an error if the shapes do not fit. */
+QnStatus qn_region_tuple_shape(const char *op, const QnShape *x, const QnShape *indices,
+                               int64_t batch_dims, QnShape *out);
+
 #endif

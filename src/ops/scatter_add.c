@@ -1,0 +1,160 @@
+/* The adjoint of gather: y = x, then y[.., index j, ..] += u[.., j, ..] for j in order, so that the
+ * sum of equal indices has one order. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* x, y: (outer, n, inner), i: (m), u: (outer, m, inner). One item an element of y looks through all
+ * indices: slow for many, but in one order and without atomics. */
+QN_KERNEL scatter_add_i64(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const qn_long *i,
+                          QN_GLOBAL const QN_T *u, qn_long count, qn_long n, qn_long inner,
+                          qn_long m)
+{
+    qn_long at = qn_item();
+    if (at >= count)
+        return;
+    qn_long k = at % inner, row = at / inner % n, o = at / inner / n;
+    float s = qn_load(x, at);
+    for (qn_long j = 0; j < m; j++) {
+        if ((i[j] < 0 ? i[j] + n : i[j]) == row)
+            s += qn_load(u, (o * m + j) * inner + k);
+    }
+    qn_store(y, at, s);
+}
+
+QN_KERNEL scatter_add_i32(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const int *i,
+                          QN_GLOBAL const QN_T *u, qn_long count, qn_long n, qn_long inner,
+                          qn_long m)
+{
+    qn_long at = qn_item();
+    if (at >= count)
+        return;
+    qn_long k = at % inner, row = at / inner % n, o = at / inner / n;
+    float s = qn_load(x, at);
+    for (qn_long j = 0; j < m; j++) {
+        if ((i[j] < 0 ? i[j] + n : i[j]) == row)
+            s += qn_load(u, (o * m + j) * inner + k);
+    }
+    qn_store(y, at, s);
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/region.h"
+
+typedef struct Attr {
+    int64_t axis;
+} Attr;
+
+static const QnAttrField scatter_add_fields[] = {
+    { .name = "axis",
+      .kind = QN_ATTR_INT,
+      .offset = offsetof(Attr, axis),
+      .min = -QN_MAX_RANK,
+      .max = QN_MAX_RANK - 1,
+      .doc = "along which indices pick" },
+};
+
+static QnStatus scatter_add_infer(QnInfer *c)
+{
+    int64_t asked = ((const Attr *)c->attr)->axis;
+    const QnShape *s = &c->in[0]->shape, *u = &c->in[2]->shape;
+    QnShape want;
+    int axis;
+    QN_TRY(qn_region_check_index("scatter_add", c->in[1]));
+    if (c->in[0]->dtype == QN_DTYPE_BOOL || c->in[0]->dtype != c->in[2]->dtype)
+        return qn_fail(QN_EDTYPE, "scatter_add: cannot add %s to %s; both must be one number type",
+                       qn_dtype_name(c->in[2]->dtype), qn_dtype_name(c->in[0]->dtype));
+    if (!qn_shape_axis(s, asked, &axis))
+        return qn_fail(QN_EARG, "scatter_add: axis %lld is out of range for rank %d",
+                       (long long)asked, s->rank);
+    QN_TRY(qn_region_replace("scatter_add", s, axis, &c->in[1]->shape, &want));
+    bool fits = want.rank == u->rank;
+    for (int i = 0; fits && i < u->rank; i++)
+        fits = qn_region_may_equal(want.dim[i], u->dim[i]);
+    if (!fits) {
+        char a[QN_TYPE_TEXT_BYTES], b[QN_TYPE_TEXT_BYTES];
+        return qn_fail(QN_ESHAPE, "scatter_add: updates are %s, must be %s", qn_shape_text(u, a),
+                       qn_shape_text(&want, b));
+    }
+    c->out[0] = *c->in[0];
+    return QN_OK;
+}
+
+static QnCost scatter_add_cost(const QnNode *n)
+{
+    double x = (double)qn_type_bytes(&n->in[0]->type), u = (double)qn_type_bytes(&n->in[2]->type);
+    return (QnCost){ .flops = (double)qn_shape_count(&n->in[2]->type.shape),
+                     .bytes_read = x + 2 * u + (double)qn_type_bytes(&n->in[1]->type),
+                     .bytes_written = x + u };
+}
+
+static QnStatus scatter_add_ref(const QnRefArgs *a)
+{
+    int axis = 0;
+    const QnShape *s = &a->in_type[0]->shape;
+    qn_shape_axis(s, ((const Attr *)a->attr)->axis, &axis);
+    QnRows r = qn_util_rows(s, axis);
+    int64_t m = qn_shape_count(&a->in_type[1]->shape);
+    memcpy(a->out[0], a->in[0], (size_t)qn_shape_count(s) * sizeof(double));
+    for (int64_t j = 0; j < m; j++) {
+        int64_t to;
+        QN_TRY(qn_region_index("scatter_add", a->in[1][j], j, r.n, true, &to));
+        for (int64_t o = 0; o < r.outer; o++) {
+            for (int64_t k = 0; k < r.inner; k++)
+                a->out[0][(o * r.n + to) * r.inner + k] += a->in[2][(o * m + j) * r.inner + k];
+        }
+    }
+    return QN_OK;
+}
+
+static void scatter_add_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    dx[0] = dy[0];
+    dx[2] = qn_gather(g, dy[0], n->in[1], ((const Attr *)n->attr)->axis);
+}
+
+static QnStatus scatter_add_call(const QnNode *n, QnDeviceCall *c)
+{
+    int axis = 0;
+    if (!qn_dtype_is_float(n->in[0]->type.dtype))
+        return qn_fail(QN_EUNSUPPORTED, "scatter_add: the device text is for floating point");
+    qn_shape_axis(&n->in[0]->type.shape, ((const Attr *)n->attr)->axis, &axis);
+    QnRows r = qn_util_rows(&n->in[0]->type.shape, axis);
+    bool wide = n->in[1]->type.dtype == QN_DTYPE_I64;
+    *c = (QnDeviceCall){ .kernel = wide ? "scatter_add_i64" : "scatter_add_i32",
+                         .n_groups = qn_shape_count(&n->out[0].type.shape) };
+    qn_device_int(c, c->n_groups);
+    qn_device_int(c, r.n);
+    qn_device_int(c, r.inner);
+    qn_device_int(c, qn_shape_count(&n->in[1]->type.shape));
+    return QN_OK;
+}
+
+static const QnSample scatter_add_samples[] = {
+    { .in = { { 2, { 4, 7 } }, { 1, { 9 }, QN_DTYPE_I64, -4, 3 }, { 2, { 9, 7 } } }, .n_in = 3 },
+    { .in = { { 3, { 2, 5, 3 } }, { 2, { 2, 65 }, QN_DTYPE_I32, 0, 4 }, { 4, { 2, 2, 65, 3 } } },
+      .n_in = 3,
+      .attr = &(Attr){ -2 } },
+};
+
+QN_API QnValue *qn_scatter_add(QnGraph *g, QnValue *x, QnValue *indices, QnValue *u, int64_t axis)
+{
+    return qn_emit3(g, &qn_op_scatter_add, &(Attr){ axis }, x, indices, u);
+}
+
+const QnOp qn_op_scatter_add = {
+    .name = "scatter_add",
+    .version = 1,
+    .doc = "slices added where indices say, along an axis",
+    .n_in = 3,
+    QN_ATTRS(Attr, scatter_add_fields),
+    .infer = scatter_add_infer,
+    .cost = scatter_add_cost,
+    .ref = scatter_add_ref,
+    .grad = scatter_add_grad,
+    .inplace = 1,
+    .device = QN_TEXT(scatter_add),
+    .call = scatter_add_call,
+    QN_SAMPLES(scatter_add_samples),
+};
+#endif
