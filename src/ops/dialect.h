@@ -142,6 +142,30 @@ QN_SCALAR qn_long qn_strided(qn_long i, QN_ARG8(d), QN_ARG8(s))
     return at + i % d0 * s0;
 }
 
+/* Random words as base/rng.h makes them: Philox 4x32, 10 rounds; out[0..4) is block `counter`. The
+ * key tensor is step, or step and seed, as ops/draw.h has it. */
+QN_SCALAR void qn_philox(QN_GLOBAL const qn_long *key, qn_long n_key, qn_long stream,
+                         qn_ulong counter, qn_uint *out)
+{
+    qn_ulong seed = n_key > 1 ? (qn_ulong)key[1] : 0;
+    qn_uint k0 = (qn_uint)seed, k1 = (qn_uint)(seed >> 32);
+    qn_uint x0 = (qn_uint)counter, x1 = (qn_uint)(counter >> 32);
+    qn_uint x2 = (qn_uint)stream | 0x80000000u, x3 = (qn_uint)key[0];
+    for (int round = 0; round < 10; round++) {
+        qn_uint y0 = qn_mulhi(0xcd9e8d57u, x2) ^ x1 ^ k0, y2 = qn_mulhi(0xd2511f53u, x0) ^ x3 ^ k1;
+        x1 = 0xcd9e8d57u * x2;
+        x3 = 0xd2511f53u * x0;
+        x0 = y0;
+        x2 = y2;
+        k0 += 0x9e3779b9u;
+        k1 += 0xbb67ae85u;
+    }
+    out[0] = x0;
+    out[1] = x1;
+    out[2] = x2;
+    out[3] = x3;
+}
+
 #define QN_MAP1(name)
 #define QN_MAP2(name)
 #define QN_MAP3(name)
