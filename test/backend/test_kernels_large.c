@@ -39,3 +39,78 @@ static void test_matmul_empty(void **state)
     matmul(0, 4, 3, false, false, QN_DTYPE_F32, 1);
     matmul(3, 4, 3, false, false, QN_DTYPE_F32, 0);
 }
+
+typedef struct ConvCase {
+    int64_t n, c, h, w, m, kh, kw;
+    QnConvAttr attr;
+} ConvCase;
+
+static const ConvCase convs[] = {
+    { 3, 1, 28, 28, 32, 3, 3, { .pads = { 4, { 1, 1, 1, 1 } } } },
+    { 2, 32, 14, 14, 48, 3, 3, { .pads = { 4, { 1, 1, 1, 1 } } } },
+    { 5, 17, 9, 31, 35, 3, 2, { { 2, { 2, 3 } }, { 4, { 1, 0, 2, 1 } }, { 2, { 1, 2 } }, 1 } },
+    { 2, 24, 12, 10, 36, 5, 3, { .pads = { 4, { 2, 1, 2, 1 } }, .groups = 4 } },
+    { 2, 40, 8, 8, 40, 3, 3, { .pads = { 4, { 1, 1, 1, 1 } }, .groups = 40 } },
+    { 2, 70, 7, 7, 100, 1, 1, { .strides = { 2, { 2, 2 } } } },
+    { 1, 3, 40, 37, 13, 7, 7, { { 2, { 2, 2 } }, { 4, { 3, 3, 3, 3 } } } },
+};
+
+static QnValue *conv_in(QnGraph *g, QnDtype d, int64_t n, int64_t c, int64_t h, int64_t w,
+                        QnLayout layout)
+{
+    return check_input(g, d, &QN_SHAPE(n, c, h, w), layout);
+}
+
+/* part: 0 forward, 1 with a bias, 2 gradient by the input, 3 by the weights */
+static int conv(const ConvCase *k, int part, QnDtype d, QnLayout in, QnLayout out)
+{
+    QnGraph *g = qn_graph_new();
+    int64_t groups = QN_MAX(k->attr.groups, 1);
+    QnValue *x = conv_in(g, d, k->n, k->c, k->h, k->w, in);
+    QnValue *w = qn_input(g, "w", d, &QN_SHAPE(k->m, k->c / groups, k->kh, k->kw));
+    QnValue *bias = part == 1 ? qn_input(g, "bias", d, &QN_SHAPE(k->m)) : NULL;
+    QnValue *y = qn_conv(g, x, w, bias, &k->attr);
+    const QnShape *s = &y->type.shape;
+    double count = (double)(k->c / groups * k->kh * k->kw);
+    if (part >= 2) {
+        QnValue *dy =
+            conv_in(g, d, s->dim[0], s->dim[1], s->dim[2], s->dim[3], part == 2 ? in : out);
+        y = part == 2 ? qn_conv_dx(g, dy, w, &k->attr, &x->type.shape)
+                      : qn_conv_dw(g, dy, x, &k->attr, &w->type.shape);
+        count = (double)(part == 2 ? k->m * k->kh * k->kw : k->n * s->dim[2] * s->dim[3]);
+    }
+    if (part < 3)
+        y->type.layout = out;
+    int n = check_node(g, y, -1, 1, (d == QN_DTYPE_F32 ? 1e-6 : check_tolerance(d)) * sqrt(count));
+    qn_graph_free(g);
+    return n;
+}
+
+static void run_convs(int part)
+{
+    for (int i = 0; i < QN_COUNT(convs); i++) {
+        for (int l = 0; l < 4; l++)
+            assert_true(conv(&convs[i], part, QN_DTYPE_F32, (QnLayout)(l % 2), (QnLayout)(l / 2)) >
+                        0);
+    }
+}
+
+static void test_conv(void **state)
+{
+    run_convs(0);
+}
+
+static void test_conv_bias(void **state)
+{
+    run_convs(1);
+}
+
+static void test_conv_dx(void **state)
+{
+    run_convs(2);
+}
+
+static void test_conv_dw(void **state)
+{
+    run_convs(3);
+}

@@ -109,7 +109,10 @@ typedef void TileFn(int64_t k, const float *a, const float *b, float *c, int64_t
 #define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
 TILES(1)
 TILES(2)
-TILES(4) TILES(6) TILES(8) TILES(12)
+TILES(4)
+TILES(6)
+TILES(8)
+TILES(12)
 
 #define ROW(m)                                                                                     \
     {                                                                                              \

@@ -1,0 +1,287 @@
+/* Convolution as a product whose left operand is gathered by pointers: a register tile of MR pixels
+ * by NV vectors of output channels walks the taps, and for each the channels of MR input pixels. */
+#include "backend/cpu/isa/conv_band.h"
+
+#include <string.h>
+
+enum { BLOCK = 8 }; /* tiles that share a panel of weights while it is in the cache */
+
+typedef struct Tile {
+    int n_rows, n_taps;
+    float *out[MR];
+    int32_t *tap;       /* taps that at least one pixel has */
+    const float **rows; /* [n_taps][MR] */
+} Tile;
+
+/* Scratch of a worker, cut up. */
+typedef struct Room {
+    float *zeros, *in, *out;
+    Tile tile[BLOCK];
+} Room;
+
+static int64_t align(int64_t floats)
+{
+    return (floats + 15) / 16 * 16;
+}
+
+static int64_t conv_scratch(const QnConvPass *p)
+{
+    int64_t taps = qn_conv_taps(p), n = align(p->c);
+    n += p->in_plain ? align(p->band_in * qn_conv_inner(p, true) * p->c) : 0;
+    n += p->out_plain ? align(p->band * qn_conv_inner(p, false) * p->m) : 0;
+    return n + BLOCK * (align(taps) + align(taps * MR * (int64_t)(sizeof(void *) / 4)));
+}
+
+static Room room_of(const QnConvPass *p, float *at)
+{
+    Room r = { .zeros = at };
+    int64_t taps = qn_conv_taps(p);
+    at += align(p->c);
+    r.in = at;
+    at += p->in_plain ? align(p->band_in * qn_conv_inner(p, true) * p->c) : 0;
+    r.out = at;
+    at += p->out_plain ? align(p->band * qn_conv_inner(p, false) * p->m) : 0;
+    for (int i = 0; i < BLOCK; i++) {
+        r.tile[i].tap = (int32_t *)(void *)at;
+        at += align(taps);
+        r.tile[i].rows = (const float **)(void *)at;
+        at += align(taps * MR * (int64_t)(sizeof(void *) / 4));
+    }
+    memset(r.zeros, 0, (size_t)p->c * sizeof(float));
+    return r;
+}
+
+static void conv_pack(const QnConvPass *p, const float *w, const float *bias, float *packed,
+                      int64_t unit)
+{
+    int64_t panels = (p->m + NR - 1) / NR, group = unit / panels, j0 = unit % panels * NR;
+    int64_t taps = qn_conv_taps(p), n = QN_MIN((int64_t)NR, p->m - j0);
+    float *to = packed + unit * qn_conv_panel(p, NR);
+    memset(to, 0, (size_t)qn_conv_panel(p, NR) * sizeof *to);
+    w += group * p->wg + j0 * p->wm;
+    for (int64_t c = 0; c < p->c; c++) {
+        for (int64_t j = 0; j < n; j++) {
+            for (int64_t t = 0; t < taps; t++)
+                to[(t * p->c + c) * NR + j] = w[c * p->wc + j * p->wm + t];
+        }
+    }
+    to += taps * p->c * NR;
+    for (int64_t j = 0; bias && j < n; j++)
+        to[j] = bias[group * p->m + j0 + j];
+}
+
+/* ---- the register tile ---- */
+
+QN_INLINE void gather(int mr, int nv, const Tile *t, int64_t c, const float *b, const float *bias,
+                      int64_t at, int64_t columns)
+{
+    QnVec s[MR][NV];
+    QN_UNROLL for (int i = 0; i < mr; i++)
+    {
+        QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] = qn_vec_load(bias + j * VW);
+    }
+    for (int k = 0; k < t->n_taps; k++) {
+        const float *const *x = t->rows + k * MR, *w = b + t->tap[k] * c * NR;
+        for (int64_t q = 0; q < c; q++, w += NR) {
+            QnVec y[NV];
+            QN_UNROLL for (int j = 0; j < nv; j++) y[j] = qn_vec_load(w + j * VW);
+            QN_UNROLL for (int i = 0; i < mr; i++)
+            {
+                QnVec a = qn_vec_set(x[i][q]);
+                QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] += a * y[j];
+            }
+        }
+    }
+    if (columns == nv * VW) {
+        QN_UNROLL for (int i = 0; i < mr; i++)
+        {
+            QN_UNROLL for (int j = 0; j < nv; j++) if (i < t->n_rows)
+                qn_vec_store(t->out[i] + at + j * VW, s[i][j]);
+        }
+        return;
+    }
+    QN_ALIGNED(64) float edge[MR * NR];
+    QN_UNROLL for (int i = 0; i < mr; i++)
+    {
+        QN_UNROLL for (int j = 0; j < nv; j++) qn_vec_store(edge + i * NR + j * VW, s[i][j]);
+    }
+    for (int i = 0; i < t->n_rows; i++)
+        memcpy(t->out[i] + at, edge + i * NR, (size_t)columns * sizeof *edge);
+}
+
+typedef void GatherFn(const Tile *t, int64_t c, const float *b, const float *bias, int64_t at,
+                      int64_t columns);
+
+#define GATHER(m, v)                                                                               \
+    static void gather_##m##_##v(const Tile *t, int64_t c, const float *b, const float *bias,      \
+                                 int64_t at, int64_t columns)                                      \
+    {                                                                                              \
+        gather(QN_MIN(m, MR), QN_MIN(v, NV), t, c, b, bias, at, columns);                          \
+    }
+GATHER(2, 1)
+GATHER(2, 2)
+GATHER(2, 3)
+GATHER(4, 1)
+GATHER(4, 2)
+GATHER(4, 3)
+GATHER(8, 1)
+GATHER(8, 2)
+GATHER(8, 3)
+GATHER(12, 1)
+GATHER(12, 2)
+GATHER(12, 3)
+
+static GatherFn *const gathers[][3] = { { gather_2_1, gather_2_2, gather_2_3 },
+                                        { gather_4_1, gather_4_2, gather_4_3 },
+                                        { gather_8_1, gather_8_2, gather_8_3 },
+                                        { gather_12_1, gather_12_2, gather_12_3 } };
+
+static GatherFn *gather_for(int rows, int nv)
+{
+    return gathers[rows <= 2 ? 0 : rows <= 4 ? 1 : rows <= 8 ? 2 : 3][nv - 1];
+}
+
+/* ---- a band ---- */
+
+typedef struct BandRun {
+    const QnConvPass *p;
+    const float *x, *packed; /* of the group */
+    float *y;                /* of the band */
+    int64_t x_step, y_step, y_first;
+    Room *room;
+    int n_tiles;
+    int64_t pixel[MR][3];
+    int n_pixels;
+} BandRun;
+
+static void run_block(BandRun *r)
+{
+    const QnConvPass *p = r->p;
+    int64_t panel = qn_conv_panel(p, NR);
+    for (int64_t j = 0; j < p->m; j += NR) {
+        const float *b = r->packed + j / NR * panel;
+        int64_t columns = QN_MIN((int64_t)NR, p->m - j);
+        int nv = (int)((columns + VW - 1) / VW);
+        for (int i = 0; i < r->n_tiles; i++) {
+            const Tile *t = &r->room->tile[i];
+            gather_for(t->n_rows, nv)(t, p->c, b, b + panel - NR, j, columns);
+        }
+    }
+    r->n_tiles = 0;
+}
+
+/* The input pixels of tap t for the collected output pixels; false: it has none. */
+static bool find_rows(const BandRun *r, int64_t t, const float **rows)
+{
+    const QnConvAxis *a = r->p->axis;
+    int64_t t2 = t % a[2].k, t1 = t / a[2].k % a[1].k, t0 = t / a[2].k / a[1].k;
+    bool any = false;
+    for (int i = 0; i < r->n_pixels; i++) {
+        const int64_t *o = r->pixel[i];
+        int64_t e = a[0].from[o[0] * a[0].k + t0], f = a[1].from[o[1] * a[1].k + t1];
+        int64_t g = a[2].from[o[2] * a[2].k + t2];
+        bool inside = (e | f | g) >= 0;
+        rows[i] = inside ? r->x + ((e * a[1].in + f) * a[2].in + g) * r->x_step : r->room->zeros;
+        any |= inside;
+    }
+    for (int i = r->n_pixels; any && i < MR; i++)
+        rows[i] = r->room->zeros;
+    return any;
+}
+
+static void end_tile(BandRun *r)
+{
+    if (!r->n_pixels)
+        return;
+    const QnConvAxis *a = r->p->axis;
+    Tile *t = &r->room->tile[r->n_tiles++];
+    t->n_rows = r->n_pixels;
+    t->n_taps = 0;
+    for (int64_t k = 0, taps = qn_conv_taps(r->p); k < taps; k++) {
+        t->tap[t->n_taps] = (int32_t)k;
+        t->n_taps += find_rows(r, k, t->rows + (int64_t)t->n_taps * MR);
+    }
+    for (int i = 0; i < r->n_pixels; i++) {
+        const int64_t *o = r->pixel[i];
+        int64_t pixel = (o[0] * a[1].out + o[1]) * a[2].out + o[2] - r->y_first;
+        t->out[i] = r->y + pixel * r->y_step;
+    }
+    r->n_pixels = 0;
+    if (r->n_tiles == BLOCK)
+        run_block(r);
+}
+
+/* All pixels of the band of one phase, tile by tile. */
+static void run_phase(BandRun *r, const QnBand *b, const int64_t *phase)
+{
+    const QnConvPass *p = r->p;
+    int64_t lo[3] = { 0 }, hi[3];
+    for (int d = 0; d < 3; d++)
+        hi[d] = p->axis[d].out;
+    lo[p->first] = b->begin;
+    hi[p->first] = b->end;
+    for (int d = 0; d < 3; d++)
+        lo[d] += ((phase[d] - lo[d]) % p->axis[d].phase + p->axis[d].phase) % p->axis[d].phase;
+    for (int64_t o0 = lo[0]; o0 < hi[0]; o0 += p->axis[0].phase) {
+        for (int64_t o1 = lo[1]; o1 < hi[1]; o1 += p->axis[1].phase) {
+            for (int64_t o2 = lo[2]; o2 < hi[2]; o2 += p->axis[2].phase) {
+                int64_t *to = r->pixel[r->n_pixels++];
+                to[0] = o0;
+                to[1] = o1;
+                to[2] = o2;
+                if (r->n_pixels == MR)
+                    end_tile(r);
+            }
+        }
+    }
+    end_tile(r);
+}
+
+static void run_group(const QnConvPass *p, const float *x, const float *packed, float *y,
+                      int64_t image, int64_t group, const QnBand *b, Room *room)
+{
+    BandRun r = { .p = p, .room = room };
+    int64_t inner = qn_conv_inner(p, false), rows = p->axis[p->first].out;
+    int64_t panels = (p->m + NR - 1) / NR, all = p->groups * p->m;
+    r.x = qn_band_rows(x, p->in_plain, image, p->axis[p->first].in, qn_conv_inner(p, true),
+                       p->groups, group, p->c, b->in_lo, b->in_hi, room->in, &r.x_step);
+    r.packed = packed + group * panels * qn_conv_panel(p, NR);
+    r.y = p->out_plain ? room->out : y + image * rows * inner * all + group * p->m;
+    r.y_step = p->out_plain ? p->m : all;
+    r.y_first = p->out_plain ? b->begin * inner : 0;
+    int64_t ph[3];
+    for (ph[0] = 0; ph[0] < p->axis[0].phase; ph[0]++) {
+        for (ph[1] = 0; ph[1] < p->axis[1].phase; ph[1]++) {
+            for (ph[2] = 0; ph[2] < p->axis[2].phase; ph[2]++)
+                run_phase(&r, b, ph);
+        }
+    }
+    run_block(&r);
+    if (p->out_plain)
+        qn_turn(room->out, p->m, (b->end - b->begin) * inner, p->m,
+                y + (image * all + group * p->m) * rows * inner + b->begin * inner, rows * inner);
+}
+
+static void conv_band(const QnConvPass *p, const float *x, const float *packed, float *y,
+                      int64_t unit, float *scratch)
+{
+    Room room = room_of(p, scratch);
+    QnBand b = qn_band_of(p, unit % p->n_bands);
+    for (int64_t g = 0; g < p->groups; g++)
+        run_group(p, x, packed, y, unit / p->n_bands, g, &b, &room);
+}
+
+int64_t QN_ISA_NAME(qn_conv_dw_scratch)(const QnConvDw *d);
+void QN_ISA_NAME(qn_conv_dw_block)(const QnConvDw *d, const float *x, const float *dy, float *sums,
+                                   int64_t unit, float *scratch);
+void QN_ISA_NAME(qn_conv_dw_finish)(const QnConvDw *d, const float *sums, float *dw, int64_t unit);
+
+const QnConvFns QN_ISA_NAME(qn_conv_fns) = {
+    .nr = NR,
+    .scratch = conv_scratch,
+    .pack = conv_pack,
+    .band = conv_band,
+    .dw_scratch = QN_ISA_NAME(qn_conv_dw_scratch),
+    .dw_block = QN_ISA_NAME(qn_conv_dw_block),
+    .dw_finish = QN_ISA_NAME(qn_conv_dw_finish),
+};
