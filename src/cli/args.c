@@ -1,0 +1,110 @@
+/* Options by each command's table. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help);
+void qn_args_help(const QnCommand *c, FILE *out);
+
+static int find_option(const QnCommand *c, const char *word, size_t n)
+{
+    for (int i = 0; i < c->n_options; i++) {
+        const QnOption *o = &c->options[i];
+        bool by_letter = n == 2 && word[0] == '-' && o->letter && word[1] == o->letter;
+        if (by_letter || (strlen(o->name) == n && !strncmp(o->name, word, n)))
+            return i;
+    }
+    return -1;
+}
+
+static QnStatus take_int(const QnOption *o, const char *text, int64_t *out)
+{
+    char *end;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || *end || v < o->min || v > o->max)
+        return qn_fail(QN_EUSAGE, "%s: expected a whole number from %lld to %lld, found '%s'",
+                       o->name, (long long)o->min, (long long)o->max, text);
+    *out = v;
+    return QN_OK;
+}
+
+static QnStatus take_many(QnArgs *a, const QnOption *o, const char *text)
+{
+    if (!strchr(text, '='))
+        return qn_fail(QN_EUSAGE, "%s: expected key=value, found '%s'", o->name, text);
+    if (a->n_many == QN_ARGS_MAX)
+        return qn_fail(QN_EUSAGE, "%s: more than %d settings", o->name, QN_ARGS_MAX);
+    a->many[a->n_many++] = text;
+    return QN_OK;
+}
+
+/* One option with its value; *i moves on over what it takes. */
+static QnStatus take_option(QnArgs *a, int argc, char **argv, int *i)
+{
+    const char *word = argv[*i], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
+    size_t n = equals ? (size_t)(equals - word) : strlen(word);
+    int k = find_option(a->command, word, n);
+    if (k < 0)
+        return qn_fail(QN_EUSAGE, "%s has no option %.*s; quern %s --help lists them",
+                       a->command->name, (int)n, word, a->command->name);
+    const QnOption *o = &a->command->options[k];
+    if (o->kind == QN_OPTION_FLAG) {
+        if (equals)
+            return qn_fail(QN_EUSAGE, "%s takes no value", o->name);
+        a->text[k] = "";
+        return QN_OK;
+    }
+    const char *value = equals ? equals + 1 : *i + 1 < argc ? argv[++*i] : NULL;
+    if (!value)
+        return qn_fail(QN_EUSAGE, "%s needs a value: %s %s", o->name, o->name, o->value);
+    a->text[k] = value;
+    if (o->kind == QN_OPTION_INT)
+        return take_int(o, value, &a->number[k]);
+    if (o->kind == QN_OPTION_MANY) {
+        QN_TRY(take_many(a, o, value));
+        while (!equals && *i + 1 < argc && argv[*i + 1][0] != '-' && strchr(argv[*i + 1], '='))
+            QN_TRY(take_many(a, o, argv[++*i]));
+    }
+    return QN_OK;
+}
+
+QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help)
+{
+    bool only_words = false;
+    for (int i = 0; i < argc; i++) { /* first, so that errors know how to speak */
+        a->json |= !strcmp(argv[i], "--json");
+        *help |= !strcmp(argv[i], "--help") || !strcmp(argv[i], "-h");
+    }
+    if (*help)
+        return QN_OK;
+    for (int i = 0; i < argc; i++) {
+        if (!only_words && !strcmp(argv[i], "--")) {
+            only_words = true;
+        } else if (!only_words && argv[i][0] == '-' && argv[i][1]) {
+            QN_TRY(take_option(a, argc, argv, &i));
+        } else if (a->n_positional < QN_ARGS_MAX) {
+            a->positional[a->n_positional++] = argv[i];
+        }
+    }
+    const QnCommand *c = a->command;
+    if (a->n_positional < c->min_positional || a->n_positional > c->max_positional)
+        return qn_fail(QN_EUSAGE, "usage: quern %s %s", c->name, c->usage);
+    return QN_OK;
+}
+
+void qn_args_help(const QnCommand *c, FILE *out)
+{
+    fprintf(out, "usage: quern %s %s\n\n%s.\n\n", c->name, c->usage, c->summary);
+    for (int i = 0; i < c->n_options; i++) {
+        const QnOption *o = &c->options[i];
+        char head[64];
+        snprintf(head, sizeof head, "%s%c%s%s%s%s", o->letter ? "-" : "  ",
+                 o->letter ? o->letter : ' ', o->letter ? ", " : " ", o->name, o->value ? " " : "",
+                 o->value ? o->value : "");
+        fprintf(out, "  %-26s %s\n", head, o->help);
+    }
+    if (c->examples)
+        fprintf(out, "\nExamples:\n%s", c->examples);
+}

@@ -1,0 +1,82 @@
+#include "cli/cli.h"
+
+#include "backend/cpu/cpu.h"
+#include "backend/null/null.h"
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void qn_cli_print_json(QnStr *text)
+{
+    qn_str_add(text, "\n");
+    fputs(qn_str_text(text), stdout);
+    fflush(stdout);
+    qn_str_fini(text);
+}
+
+static bool is_users_fault(QnStatus st)
+{
+    return st == QN_EUSAGE || st == QN_EFORMAT || st == QN_EARG || st == QN_ESHAPE ||
+           st == QN_ENOTFOUND || st == QN_EDTYPE;
+}
+
+int qn_cli_fail(const QnArgs *a)
+{
+    const QnError *e = qn_error_last();
+    int code = is_users_fault(e->code) ? QN_EXIT_USAGE : QN_EXIT_FAILED;
+    qn_log_at(&a->log, QN_LOG_ERROR, "%s", e->text[0] ? e->text : qn_status_text(e->code));
+    if (a->json) {
+        QnStr text = { 0 };
+        QnJsonWriter w;
+        qn_json_begin(&w, &text, 0);
+        qn_json_open_object(&w);
+        qn_json_put_string(&w, "error", e->text);
+        qn_json_put_string(&w, "status", qn_status_name(e->code));
+        qn_json_put_int(&w, "exit", code);
+        qn_json_close(&w);
+        if (qn_json_end(&w) == QN_OK)
+            qn_cli_print_json(&text);
+        qn_str_fini(&text);
+    }
+    return code;
+}
+
+QnStatus qn_cli_device(const char *name, int64_t n_threads, bool strict, QnDevice **out)
+{
+    static const QnBackend *const backends[] = { &qn_backend_cpu, &qn_backend_null };
+    QnDeviceOptions o = { .n_threads = (int)n_threads, .strict = strict };
+    for (int i = 0; i < QN_COUNT(backends); i++) {
+        if (!name || !strcmp(name, backends[i]->name) || !strcmp(name, "auto"))
+            return qn_device_open(backends[i], &o, out);
+    }
+    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu and null", name);
+}
+
+void qn_cli_table(FILE *out, const char *const *cells, int n_columns, int n_rows, const char *align)
+{
+    int64_t width[16] = { 0 };
+    n_columns = QN_MIN(n_columns, QN_COUNT(width));
+    for (int i = 0; i < n_rows * n_columns; i++)
+        width[i % n_columns] = QN_MAX(width[i % n_columns], qn_str_columns(cells[i]));
+    for (int i = 0; i < n_rows * n_columns; i++) {
+        int c = i % n_columns;
+        int pad = (int)(width[c] - qn_str_columns(cells[i]));
+        bool last = c == n_columns - 1;
+        if (align[c] == 'r')
+            fprintf(out, "%*s%s", pad, "", cells[i]);
+        else
+            fprintf(out, "%s%*s", cells[i], last ? 0 : pad, "");
+        fputs(last ? "\n" : "  ", out);
+    }
+}
+
+QnStatus qn_cli_cache_path(const char *file, char *out, size_t bytes)
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = base && base[0]
+                ? snprintf(out, bytes, "%s/quern/%s", base, file)
+                : snprintf(out, bytes, "%s/.cache/quern/%s", home ? home : "/tmp", file);
+    return n > 0 && (size_t)n < bytes ? QN_OK : qn_fail(QN_EARG, "the cache's path is too long");
+}

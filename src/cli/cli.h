@@ -1,0 +1,79 @@
+/* The program's frame: commands, options, exit codes, errors in one line. */
+#ifndef QN_CLI_CLI_H
+#define QN_CLI_CLI_H
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "rt/device.h"
+
+typedef enum QnExit {
+    QN_EXIT_OK = 0,
+    QN_EXIT_FAILED = 1,
+    QN_EXIT_USAGE = 2, /* bad usage or bad input */
+    QN_EXIT_INTERRUPTED = 130,
+} QnExit;
+
+typedef enum QnOptionKind {
+    QN_OPTION_FLAG,
+    QN_OPTION_TEXT,
+    QN_OPTION_INT,  /* min..max */
+    QN_OPTION_MANY, /* key=value words up to the next option, or repeated */
+} QnOptionKind;
+
+typedef struct QnOption {
+    const char *name; /* "--seed" */
+    char letter;      /* 'o' for -o; 0: none */
+    QnOptionKind kind;
+    const char *value; /* what stands for it in help: "N" */
+    const char *help;
+    int64_t min, max;
+} QnOption;
+
+enum { QN_ARGS_MAX = 256 };
+
+/* What was given, in the order of the command's option table. */
+typedef struct QnArgs {
+    const struct QnCommand *command;
+    const char *positional[QN_ARGS_MAX];
+    int n_positional;
+    const char *text[32]; /* by option number; NULL: not given; flags: "" */
+    int64_t number[32];
+    const char *many[QN_ARGS_MAX];
+    int n_many;
+    int64_t start_ns; /* when the process began */
+    bool json;
+    QnLog log;
+} QnArgs;
+
+typedef struct QnCommand {
+    const char *name, *summary;
+    const char *usage;    /* "RECIPE [options]" */
+    const char *examples; /* lines */
+    const QnOption *options;
+    int n_options;
+    int min_positional, max_positional;
+    int (*run)(QnArgs *a); /* gives the exit code */
+} QnCommand;
+
+/* Prints this thread's error to stderr in one line (with --json, as an object to stdout too) and
+ * gives the exit code that fits its status. */
+int qn_cli_fail(const QnArgs *a);
+
+/* Prints one JSON object line from a finished writer. */
+void qn_cli_print_json(QnStr *text);
+
+/* The device that --device, --threads and determinism name. */
+QnStatus qn_cli_device(const char *name, int64_t n_threads, bool strict, QnDevice **out);
+
+/* Columns that line up; rows of n cells. */
+void qn_cli_table(FILE *out, const char *const *cells, int n_columns, int n_rows,
+                  const char *align); /* a letter a column: l or r */
+
+/* The folder that holds data which the program may keep (tuned kernels): $XDG_CACHE_HOME/quern or
+ * ~/.cache/quern. */
+QnStatus qn_cli_cache_path(const char *file, char *out, size_t bytes);
+
+extern const QnCommand *const qn_cli_commands[]; /* ends with NULL */
+
+#endif

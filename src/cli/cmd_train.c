@@ -1,0 +1,182 @@
+#include "cli/report.h"
+
+#include "base/file.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OUT, SET, RESUME, DEVICE, THREADS, SEED, JSON };
+
+static const QnOption options[] = {
+    [OUT] = { "--out", 'o', QN_OPTION_TEXT, "DIR", "folder of the run; default runs/NAME", 0, 0 },
+    [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe, e.g. train.epochs=2", 0,
+              0 },
+    [RESUME] = { "--resume", 0, QN_OPTION_FLAG, NULL, "go on from the newest checkpoint", 0, 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or null", 0, 0 },
+    [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
+    [SEED] = { "--seed", 0, QN_OPTION_INT, "S", "seed; default: the recipe's", 0, INT64_MAX },
+    [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a line on stdout", 0, 0 },
+};
+
+/* The only thing that a signal handler can reach; the loop asks it between updates. */
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    if (interrupted) { /* a second time: at once, by the default action */
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    interrupted = 1;
+}
+
+static bool stop(void *ctx)
+{
+    (void)ctx;
+    return interrupted != 0;
+}
+
+/* --threads and --seed are settings of the recipe, so that it is stored as it ran. */
+static QnStatus collect_settings(QnArgs *a, char extra[2][64])
+{
+    for (int k = 0; k < 2; k++) {
+        int option = k ? SEED : THREADS;
+        if (!a->text[option])
+            continue;
+        if (a->n_many == QN_ARGS_MAX)
+            return qn_fail(QN_EUSAGE, "--set: too many settings");
+        snprintf(extra[k], sizeof extra[k], "train.%s=%lld", k ? "seed" : "threads",
+                 (long long)a->number[option]);
+        a->many[a->n_many++] = extra[k];
+    }
+    return QN_OK;
+}
+
+/* The recipe as it runs, with absolute paths, so that the run's folder stands alone. */
+static QnStatus store_recipe(const QnSetup *s, const char *run)
+{
+    char path[4096], *text;
+    snprintf(path, sizeof path, "%.4000s/recipe.yaml", run);
+    QN_TRY(qn_yaml_print(qn_yaml_root(s->recipe->doc), &text));
+    QnStatus st = qn_file_write_atomic(path, text, strlen(text));
+    qn_free(text);
+    if (st == QN_OK && s->data.vocab) {
+        snprintf(path, sizeof path, "%.4000s/vocab.json", run);
+        st = qn_vocab_save(s->data.vocab, path);
+    }
+    return st;
+}
+
+static QnStatus prepare_folder(const char *run, bool resume)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%.4000s/checkpoints", run);
+    if (!resume && qn_file_exists(path))
+        return qn_fail(QN_EUSAGE,
+                       "%s holds a run already: give --resume to go on with it, or "
+                       "another folder by -o",
+                       run);
+    return qn_file_make_dirs(run);
+}
+
+static void print_outcome(QnReport *r, const QnTrainResult *t)
+{
+    char time[QN_STR_NUMBER], rate[QN_STR_NUMBER];
+    double value;
+    const char *metric = qn_evaluation_metric(r->setup->recipe, &t->last, &value);
+    fprintf(r->out, "%s after %lld updates in %s (%s samples/s)\n",
+            t->interrupted     ? "interrupted"
+            : t->stopped_early ? "stopped early"
+                               : "trained",
+            (long long)t->updates, qn_str_duration(time, (int64_t)(t->train_seconds * 1e9)),
+            qn_str_si(rate, t->samples_per_second));
+    if (t->last.samples)
+        fprintf(r->out, "%s %.4f, loss %.4f, on %lld test samples\n", metric, value, t->last.loss,
+                (long long)t->last.samples);
+    if (t->n_skipped)
+        fprintf(r->out, "%lld broken samples were passed over\n", (long long)t->n_skipped);
+}
+
+static QnStatus report(QnReport *r, const char *run, const QnTrainResult *t, const QnMetrics *m)
+{
+    QnStr json = { 0 };
+    char path[4096];
+    if (r->started)
+        qn_term_progress_end(&r->progress);
+    if (t->last.confusion)
+        qn_report_classes(r->out, r->setup, &t->last);
+    QN_TRY(qn_report_chart(r, run, m));
+    print_outcome(r, t);
+    qn_report_memory(r);
+    fflush(r->out);
+    QnStatus st = qn_report_summary(r, run, t, &json);
+    snprintf(path, sizeof path, "%.4000s/summary.json", run);
+    if (st == QN_OK)
+        st = qn_file_write_atomic(path, qn_str_text(&json), json.n);
+    if (st == QN_OK)
+        qn_cli_print_json(&json);
+    qn_str_fini(&json);
+    return st;
+}
+
+static QnStatus train(QnArgs *a, QnSetup *s, bool *was_interrupted)
+{
+    char run[4096];
+    QnMetrics metrics = { 0 };
+    QnTrainResult result = { 0 };
+    QnReport r;
+    bool resume = a->text[RESUME] != NULL;
+    snprintf(run, sizeof run, "%s%s", a->text[OUT] ? "" : "runs/",
+             a->text[OUT] ? a->text[OUT] : s->recipe->name);
+    QN_TRY(prepare_folder(run, resume));
+    QN_TRY(store_recipe(s, run));
+    qn_report_init(&r, a, s);
+    qn_report_start(&r, run);
+    QnTrainEvents events = qn_report_events(&r);
+    events.stop = stop;
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    QnStatus st =
+        qn_train(s->session, &s->data, run, resume, a->start_ns, &events, &metrics, &result);
+    if (st == QN_OK)
+        st = report(&r, run, &result, &metrics);
+    else if (r.started)
+        qn_term_progress_end(&r.progress);
+    *was_interrupted = result.interrupted;
+    qn_evaluation_fini(&result.last);
+    qn_metrics_close(&metrics);
+    return st;
+}
+
+static int run(QnArgs *a)
+{
+    char extra[2][64];
+    QnSetup s;
+    bool was_interrupted = false;
+    QnStatus st = collect_settings(a, extra);
+    if (st == QN_OK)
+        st = qn_setup_open(&s, a->positional[0], a->many, a->n_many, a->text[DEVICE],
+                           &(QnSessionOptions){ .training = true });
+    if (st != QN_OK)
+        return qn_cli_fail(a);
+    st = train(a, &s, &was_interrupted);
+    int code = st != QN_OK ? qn_cli_fail(a) : was_interrupted ? QN_EXIT_INTERRUPTED : QN_EXIT_OK;
+    qn_setup_close(&s);
+    return code;
+}
+
+const QnCommand qn_cmd_train = {
+    .name = "train",
+    .summary = "Train a model by a recipe",
+    .usage = "RECIPE [options]",
+    .examples = "  quern train recipes/fashion-mnist-demo.yaml\n"
+                "  quern train my.yaml -o runs/first --set train.epochs=2 train.lr=0.01\n"
+                "  quern train my.yaml -o runs/first --resume\n",
+    .options = options,
+    .n_options = QN_COUNT(options),
+    .min_positional = 1,
+    .max_positional = 1,
+    .run = run,
+};

@@ -1,0 +1,86 @@
+#include "cli/cli.h"
+
+#include "base/clock.h"
+#include "quern/quern.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#define QN_COMMANDS(X) X(train) X(eval) X(ops)
+
+#define QN_X(name) extern const QnCommand qn_cmd_##name;
+QN_COMMANDS(QN_X)
+#undef QN_X
+
+const QnCommand *const qn_cli_commands[] = {
+#define QN_X(name) &qn_cmd_##name,
+    QN_COMMANDS(QN_X)
+#undef QN_X
+        NULL,
+};
+
+static void print_help(FILE *out)
+{
+    fputs("usage: quern COMMAND [options]\n\n"
+          "Trains, checks and runs neural networks on this machine.\n\n",
+          out);
+    for (int i = 0; qn_cli_commands[i]; i++)
+        fprintf(out, "  %-10s %s\n", qn_cli_commands[i]->name, qn_cli_commands[i]->summary);
+    fputs("\nquern COMMAND --help shows a command's options and examples; quern --version the "
+          "version.\nExit codes: 0 done, 1 failed, 2 bad usage or bad input, 130 interrupted.\n",
+          out);
+}
+
+static void print_version(void)
+{
+    printf("quern %s\n", qn_version());
+}
+
+static const QnCommand *find_command(const char *name)
+{
+    for (int i = 0; qn_cli_commands[i]; i++) {
+        if (!strcmp(qn_cli_commands[i]->name, name))
+            return qn_cli_commands[i];
+    }
+    return NULL;
+}
+
+QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help); /* args.c */
+void qn_args_help(const QnCommand *c, FILE *out);
+
+int main(int argc, char **argv)
+{
+    QnArgs a = { .start_ns = qn_clock_ns() };
+    setlocale(LC_CTYPE, "");
+    qn_log_init(&a.log, stderr, QN_LOG_INFO);
+    if (argc < 2) {
+        print_help(stderr);
+        return QN_EXIT_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        const QnCommand *c = argc > 2 ? find_command(argv[2]) : NULL;
+        if (c)
+            qn_args_help(c, stdout);
+        else
+            print_help(stdout);
+        return QN_EXIT_OK;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        print_version();
+        return QN_EXIT_OK;
+    }
+    a.command = find_command(argv[1]);
+    if (!a.command) {
+        qn_fail(QN_EUSAGE, "no command '%s'; quern --help lists them", argv[1]);
+        return qn_cli_fail(&a);
+    }
+    bool help = false;
+    if (qn_args_parse(&a, argc - 2, argv + 2, &help) != QN_OK)
+        return qn_cli_fail(&a);
+    if (help) {
+        qn_args_help(a.command, stdout);
+        return QN_EXIT_OK;
+    }
+    return a.command->run(&a);
+}

@@ -1,0 +1,36 @@
+/* What people see of a training run: progress, tables, charts, the summary. */
+#ifndef QN_CLI_REPORT_H
+#define QN_CLI_REPORT_H
+
+#include "base/term.h"
+#include "cli/run_setup.h"
+#include "train/loop.h"
+
+typedef struct QnReport {
+    const QnArgs *args;
+    const QnSetup *setup;
+    FILE *out;
+    QnTermProgress progress;
+    bool started, color;
+    int64_t eval_share_ns;
+} QnReport;
+
+void qn_report_init(QnReport *r, const QnArgs *a, const QnSetup *s);
+/* Callbacks for qn_train; ctx is the report. */
+QnTrainEvents qn_report_events(QnReport *r);
+
+/* Model, parameters, data, memory: what is about to run. */
+void qn_report_start(QnReport *r, const char *run);
+/* Recall of each class and what it is mistaken for. */
+void qn_report_classes(FILE *out, const QnSetup *s, const QnEvaluation *e);
+/* Loss in the terminal and as RUN/loss.svg. */
+QnStatus qn_report_chart(QnReport *r, const char *run, const QnMetrics *m);
+/* Planned beside allocated and resident memory. */
+void qn_report_memory(QnReport *r);
+/* The last line of a run; --json or not. */
+QnStatus qn_report_summary(QnReport *r, const char *run, const QnTrainResult *t, QnStr *json);
+
+int64_t qn_report_peak_rss_bytes(void);
+int64_t qn_report_planned_bytes(const QnSession *s);
+
+#endif

@@ -1,0 +1,58 @@
+#include "cli/run_setup.h"
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static QnStatus open_all(QnSetup *s, const char *recipe, const char *const *settings,
+                         int n_settings, const char *device, const QnSessionOptions *options)
+{
+    QN_TRY(qn_recipe_open(recipe, settings, n_settings, &s->recipe));
+    QN_TRY(qn_data_open(s->recipe, &s->data));
+    bool strict = s->recipe->determinism == QN_DETERMINISM_STRICT;
+    QN_TRY(qn_cli_device(device, s->recipe->threads, strict, &s->device));
+    return qn_session_new(s->recipe, qn_dataset_spec(s->data.train), s->device, options,
+                          &s->session);
+}
+
+QnStatus qn_setup_open(QnSetup *s, const char *recipe, const char *const *settings, int n_settings,
+                       const char *device, const QnSessionOptions *options)
+{
+    memset(s, 0, sizeof *s);
+    QnStatus st = open_all(s, recipe, settings, n_settings, device, options);
+    if (st != QN_OK)
+        qn_setup_close(s);
+    return st;
+}
+
+void qn_setup_close(QnSetup *s)
+{
+    qn_session_free(s->session);
+    qn_device_close(s->device);
+    qn_data_close(&s->data);
+    qn_recipe_free(s->recipe);
+    qn_choices_free(s->choices);
+    memset(s, 0, sizeof *s);
+}
+
+QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,
+                           const char *device)
+{
+    char recipe[4096];
+    const char *folder;
+    memset(s, 0, sizeof *s);
+    snprintf(recipe, sizeof recipe, "%.4000s/recipe.yaml", run);
+    if (!qn_file_exists(recipe))
+        return qn_fail(QN_ENOTFOUND, "%s is no run's folder: it has no recipe.yaml", run);
+    QnArena *arena = qn_arena_new();
+    QnStatus st = arena ? qn_checkpoint_find(run, arena, &folder) : QN_ENOMEM;
+    if (st == QN_OK)
+        st = qn_setup_open(s, recipe, settings, n_settings, device, &(QnSessionOptions){ 0 });
+    if (st == QN_OK)
+        st = qn_checkpoint_load(folder, s->session->store, NULL);
+    if (st != QN_OK)
+        qn_setup_close(s);
+    qn_arena_free(arena);
+    return st;
+}

@@ -1,0 +1,27 @@
+/* What every command that runs a model needs: recipe, data, device, session. */
+#ifndef QN_CLI_RUN_SETUP_H
+#define QN_CLI_RUN_SETUP_H
+
+#include "cli/cli.h"
+#include "train/checkpoint.h"
+#include "train/data.h"
+#include "train/session.h"
+
+typedef struct QnSetup {
+    QnRecipe *recipe;
+    QnTrainData data;
+    QnDevice *device;
+    QnSession *session;
+    QnChoices *choices;
+} QnSetup;
+
+/* Opens everything; on failure all is closed again. settings are --set words, in order. */
+QnStatus qn_setup_open(QnSetup *s, const char *recipe, const char *const *settings, int n_settings,
+                       const char *device, const QnSessionOptions *options);
+void qn_setup_close(QnSetup *s);
+
+/* A trained model: RUN is a run's folder (its recipe.yaml and best or newest checkpoint). */
+QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,
+                           const char *device);
+
+#endif
