@@ -22,6 +22,7 @@ list(TRANSFORM quern_libs PREPEND "-l" OUTPUT_VARIABLE pc_libs)
 list(TRANSFORM quern_lib_dirs PREPEND "-L" OUTPUT_VARIABLE pc_dirs)
 list(JOIN pc_libs " " pc_libs)
 list(JOIN pc_dirs " " pc_dirs)
+file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/") # two folders up, or three
 configure_file(cmake/quern.pc.in "${PROJECT_BINARY_DIR}/quern.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/quern.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
