@@ -60,7 +60,7 @@ static QnStatus open_csv(const QnRecipe *r, QnTrainData *out)
         .standardize = d->standardize,
         .standardize_target = d->standardize_target,
         .fill_missing = d->fill_missing,
-        .train_fraction = d->train_fraction ? d->train_fraction : 0.8,
+        .train_fraction = d->train_fraction > 0 ? d->train_fraction : 0.8,
         .split_seed = (uint64_t)r->seed,
     };
     return qn_csv_open(&o, &out->train, &out->test);
@@ -128,7 +128,7 @@ QnStatus qn_data_open(QnRecipe *r, QnTrainData *out)
     if (st == QN_OK && !out->test && r->data.format != QN_DATA_TEXT && r->data.train_fraction < 1) {
         out->base = out->train;
         out->train = NULL;
-        double part = r->data.train_fraction ? r->data.train_fraction : 0.9;
+        double part = r->data.train_fraction > 0 ? r->data.train_fraction : 0.9;
         st = qn_dataset_split(out->base, part, (uint64_t)r->seed, &out->train, &out->test);
     }
     if (st == QN_OK)

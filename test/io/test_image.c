@@ -5,7 +5,7 @@
 #include "io/image.h"
 
 /* A smooth picture, so that JPEG keeps it nearly as it is. */
-static void paint(uint8_t *p, int height, int width, int channels)
+QN_UNUSED static void paint(uint8_t *p, int height, int width, int channels)
 {
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++)
@@ -13,7 +13,7 @@ static void paint(uint8_t *p, int height, int width, int channels)
                 *p++ = (uint8_t)(c == 0 ? 4 * y + 20 : c == 1 ? 3 * x + 10 : 200 - 2 * y - x);
 }
 
-static int largest_difference(const uint8_t *a, const uint8_t *b, int n)
+QN_UNUSED static int largest_difference(const uint8_t *a, const uint8_t *b, int n)
 {
     int largest = 0;
     for (int i = 0; i < n; i++)

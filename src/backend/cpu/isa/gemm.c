@@ -118,7 +118,7 @@ TILES(12)
     {                                                                                              \
         tile_##m##_1, tile_##m##_2, tile_##m##_3                                                   \
     }
-    static TileFn *const tiles[][3] = { ROW(1), ROW(2), ROW(4), ROW(6), ROW(8), ROW(12) };
+static TileFn *const tiles[][3] = { ROW(1), ROW(2), ROW(4), ROW(6), ROW(8), ROW(12) };
 static const int tile_rows[] = { 1, 2, 4, 6, 8, 12 };
 
 /* The smallest tile with at least m rows. */
