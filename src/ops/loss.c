@@ -1,5 +1,6 @@
 #include "ops/loss.h"
 
+#include "ops/norm.h"
 #include "ops/ops.h"
 #include "ops/util.h"
 
@@ -57,4 +58,16 @@ QnValue *qn_loss_fold(QnGraph *g, QnValue *loss, QnValue *weight, QnReduction ho
         return qn_mul_scalar(g, sum, 1 / (double)n);
     QnValue *ones = qn_full(g, 1, loss->type.dtype, &loss->type.shape);
     return qn_div(g, sum, qn_sum(g, ones, QN_ALL_AXES, false));
+}
+
+const char *const qn_loss_reductions[] = { "mean", "sum", "none", NULL };
+
+QnStatus qn_loss_pair_infer(QnInfer *c, const char *op, int how)
+{
+    QN_TRY(qn_norm_dtypes(c, op, ~0u));
+    QN_TRY(qn_norm_shape(c, op, 1, &c->in[0]->shape));
+    c->out[0].dtype = qn_norm_stat(c->in[0]->dtype);
+    if (how == QN_REDUCTION_NONE)
+        c->out[0].shape = c->in[0]->shape;
+    return QN_OK;
 }

@@ -22,4 +22,15 @@ QnStatus qn_loss_check(const char *op, const QnLossRows *r, int64_t row, int64_t
  * NULL: every row counts. */
 QnValue *qn_loss_fold(QnGraph *g, QnValue *loss, QnValue *weight, QnReduction how);
 
+/* Row of an attribute table: how losses of elements fold. */
+#define QN_LOSS_REDUCTION(Type)                                                                    \
+    {                                                                                              \
+        .name = "reduction", .kind = QN_ATTR_ENUM, .offset = offsetof(Type, reduction),            \
+        .names = qn_loss_reductions, .doc = "mean or sum over all elements, or none"               \
+    }
+extern const char *const qn_loss_reductions[];
+
+/* infer of losses of x against a target of the same type. */
+QnStatus qn_loss_pair_infer(QnInfer *c, const char *op, int how);
+
 #endif
