@@ -1,0 +1,221 @@
+/* Scaled dot-product attention:
+ *   p = softmax over s of (scale * q . k + mask), y = sum over s of p * v
+ * q (B,H,T,D), k (B,G,S,D), v (B,G,S,E), y (B,H,T,E); head h reads head h / (H/G) of k and v. The
+ * mask (optional) is added and broadcasts to (B,H,T,S). causal lets query t see keys up to
+ * t + S - T, so that with a cache of keys the last query sees all. lse (B,H,T) is the logarithm of
+ * the softmax's denominator, f32 or wider, from which the gradient recomputes p. A query that sees
+ * nothing gives 0. */
+#include "ops/dialect.h"
+
+#ifdef QN_DEVICE
+/* One work group a query. Keys come in chunks of the group's size: each item scores one, the
+ * softmax is kept running (maximum m, denominator l), and items then add up columns of y. */
+#define ATTENTION_BODY(ADDED)                                                                      \
+    QN_SHARED float part[256], p[256];                                                             \
+    qn_long row = qn_group(), t = row % nt, head = row / nt % nh, b = row / nt / nh;               \
+    qn_long kv = b * nkv + head / (nh / nkv), seen = causal != 0 ? t + ns - nt + 1 : ns;           \
+    int lid = qn_lid(), size = qn_group_size();                                                    \
+    float m = -QN_INF, l = 0.0f, acc = 0.0f;                                                       \
+    seen = seen < 0 ? 0 : seen > ns ? ns : seen;                                                   \
+    for (qn_long first = 0; first < seen; first += size) {                                         \
+        qn_long s = first + lid;                                                                   \
+        float score = -QN_INF;                                                                     \
+        if (s < seen) {                                                                            \
+            score = 0.0f;                                                                          \
+            for (qn_long i = 0; i < nd; i++)                                                       \
+                score += qn_load(q, row * nd + i) * qn_load(k, (kv * ns + s) * nd + i);            \
+            score = score * scale + ADDED;                                                         \
+        }                                                                                          \
+        part[lid] = score;                                                                         \
+        QN_SYNC();                                                                                 \
+        for (int h = size / 2; h > 0; h /= 2) {                                                    \
+            if (lid < h)                                                                           \
+                part[lid] = qn_maxf(part[lid], part[lid + h]);                                     \
+            QN_SYNC();                                                                             \
+        }                                                                                          \
+        float top = qn_maxf(m, part[0]), keep = top == -QN_INF ? 1.0f : qn_expf(m - top);          \
+        QN_SYNC();                                                                                 \
+        p[lid] = part[lid] = top == -QN_INF ? 0.0f : qn_expf(score - top);                         \
+        QN_SYNC();                                                                                 \
+        for (int h = size / 2; h > 0; h /= 2) {                                                    \
+            if (lid < h)                                                                           \
+                part[lid] += part[lid + h];                                                        \
+            QN_SYNC();                                                                             \
+        }                                                                                          \
+        l = l * keep + part[0];                                                                    \
+        m = top;                                                                                   \
+        acc *= keep;                                                                               \
+        for (int j = 0; j < size && first + j < seen && lid < ne; j++)                             \
+            acc += p[j] * qn_load(v, (kv * ns + first + j) * ne + lid);                            \
+        QN_SYNC();                                                                                 \
+    }                                                                                              \
+    if (lid < ne)                                                                                  \
+        qn_store(y, row *ne + lid, l > 0.0f ? acc / l : 0.0f);                                     \
+    if (lid == 0)                                                                                  \
+        lse[row] = l > 0.0f ? m + qn_logf(l) : -QN_INF;
+
+QN_KERNEL attention_row(QN_GLOBAL QN_T *y, QN_GLOBAL float *lse, QN_GLOBAL const QN_T *q,
+                        QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v, qn_long nb, qn_long nh,
+                        qn_long nkv, qn_long nt, qn_long ns, qn_long nd, qn_long ne, qn_long m0,
+                        qn_long m1, qn_long m2, qn_long m3, qn_long causal,
+                        float scale){ ATTENTION_BODY(0.0f) }
+
+QN_KERNEL attention_row_mask(QN_GLOBAL QN_T *y, QN_GLOBAL float *lse, QN_GLOBAL const QN_T *q,
+                             QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,
+                             QN_GLOBAL const QN_T *mask, qn_long nb, qn_long nh, qn_long nkv,
+                             qn_long nt, qn_long ns, qn_long nd, qn_long ne, qn_long m0, qn_long m1,
+                             qn_long m2, qn_long m3, qn_long causal, float scale)
+{
+    ATTENTION_BODY(qn_load(mask, b * m0 + head * m1 + t * m2 + s * m3))
+}
+#endif
+
+#ifdef QN_HOST
+#include "ops/heads.h"
+#include "ops/norm.h"
+#include "ops/util.h"
+
+static const QnAttrField attention_fields[] = { QN_HEADS_FIELDS };
+
+static QnStatus attention_infer(QnInfer *c)
+{
+    QN_TRY(qn_norm_dtypes(c, "attention", ~0u));
+    QN_TRY(qn_heads_check(c, "attention", 0, 3));
+    const QnShape *q = &c->in[0]->shape;
+    c->out[0] = *c->in[0];
+    c->out[0].shape.dim[3] = c->in[2]->shape.dim[3];
+    c->out[1] = (QnType){ .dtype = qn_norm_stat(c->in[0]->dtype),
+                          .shape = QN_SHAPE(q->dim[0], q->dim[1], q->dim[2]) };
+    return QN_OK;
+}
+
+static const QnShape *attention_mask(const QnNode *n)
+{
+    return n->n_in > 3 && n->in[3] ? &n->in[3]->type.shape : NULL;
+}
+
+static QnHeads attention_heads(const QnNode *n)
+{
+    return qn_heads_make(n->attr, &n->in[0]->type.shape, &n->in[1]->type.shape,
+                         &n->in[2]->type.shape, attention_mask(n));
+}
+
+/* Two products and a softmax over the pairs that see each other. */
+static QnCost attention_cost(const QnNode *n)
+{
+    QnHeads h = attention_heads(n);
+    QnCost c = { .flops = qn_heads_pairs(&h) * (double)(2 * h.d + 2 * h.e + 14),
+                 .bytes_written = (double)qn_type_bytes(&n->out[0].type) +
+                                  (double)qn_type_bytes(&n->out[1].type) };
+    for (int i = 0; i < n->n_in; i++)
+        c.bytes_read += n->in[i] ? (double)qn_type_bytes(&n->in[i]->type) : 0;
+    return c;
+}
+
+static QnStatus attention_ref(const QnRefArgs *a)
+{
+    QnHeads h = attention_heads(a->node);
+    const double *mask = attention_mask(a->node) ? a->in[3] : NULL;
+    for (int64_t row = 0; row < h.b * h.h * h.t; row++) {
+        int64_t kv = row / h.t / h.h * h.hkv + row / h.t % h.h / (h.h / h.hkv);
+        double top = -INFINITY, sum = 0, *y = a->out[0] + row * h.e;
+        for (int64_t s = 0; s < h.s; s++)
+            top = fmax(top, qn_heads_score(&h, a->in[0], a->in[1], mask, row, s));
+        memset(y, 0, (size_t)h.e * sizeof *y);
+        for (int64_t s = 0; s < h.s && top > -INFINITY; s++) {
+            double p = exp(qn_heads_score(&h, a->in[0], a->in[1], mask, row, s) - top);
+            sum += p;
+            for (int64_t i = 0; i < h.e; i++)
+                y[i] += p * a->in[2][(kv * h.s + s) * h.e + i];
+        }
+        for (int64_t i = 0; i < h.e && sum > 0; i++)
+            y[i] /= sum;
+        a->out[1][row] = sum > 0 ? top + log(sum) : -INFINITY;
+    }
+    return QN_OK;
+}
+
+/* delta = sum of dy * y, less what comes through lse; the rest is attention_grad's. */
+static void attention_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    const QnHeadsAttr *a = n->attr;
+    QnValue *y = &n->out[0], *lse = &n->out[1], *d = dy[0], *delta = NULL;
+    QnDtype t = lse->type.dtype;
+    if (d)
+        delta = qn_sum(g, qn_mul(g, qn_cast(g, d, t), qn_cast(g, y, t)), QN_AXES(3), false);
+    else
+        d = qn_expand(g, qn_scalar_like(g, y, 0), &y->type.shape);
+    if (dy[1])
+        delta = delta ? qn_sub(g, delta, dy[1]) : qn_neg(g, dy[1]);
+    QnValue *mask = n->n_in > 3 ? n->in[3] : NULL;
+    QnNode *b = qn_attention_grad(g, d, n->in[0], n->in[1], n->in[2], lse, delta, mask, a->causal,
+                                  a->scale);
+    for (int i = 0; i < 3; i++)
+        dx[i] = qn_node_out(g, b, i);
+    if (mask)
+        dx[3] = qn_attention_mask_grad(g, b);
+}
+
+static QnStatus attention_call(const QnNode *n, QnDeviceCall *c)
+{
+    QnHeads h = attention_heads(n);
+    if (h.e > QN_GROUP)
+        return qn_fail(QN_EUNSUPPORTED, "attention: device text takes values of up to %d columns",
+                       QN_GROUP);
+    *c = (QnDeviceCall){ .kernel = attention_mask(n) ? "attention_row_mask" : "attention_row",
+                         .n_groups = h.b * h.h * h.t,
+                         .group_size = QN_GROUP };
+    qn_heads_args(&h, c);
+    return QN_OK;
+}
+
+static const QnSample attention_samples[] = {
+    { .in = { { 4, { 2, 2, 5, 4 } }, { 4, { 2, 2, 5, 4 } }, { 4, { 2, 2, 5, 4 } } },
+      .n_in = 3,
+      .attr = &(QnHeadsAttr){ true, 0 } },
+    { .in = { { 4, { 1, 4, 3, 6 } },
+              { 4, { 1, 2, 7, 6 } },
+              { 4, { 1, 2, 7, 5 } },
+              { 2, { 3, 7 } } },
+      .n_in = 4,
+      .attr = &(QnHeadsAttr){ false, 0.7 } },
+    { .in = { { 4, { 1, 2, 3, 4 } },
+              { 4, { 1, 1, 130, 4 } },
+              { 4, { 1, 1, 130, 4 } },
+              { 4, { 1, 2, 1, 130 } } },
+      .n_in = 4,
+      .attr = &(QnHeadsAttr){ true, 0 } },
+};
+
+/* The node: outputs y and lse. mask may be NULL; scale 0 stands for 1 / sqrt(D). */
+QN_API QnNode *qn_attention_node(QnGraph *g, QnValue *q, QnValue *k, QnValue *v, QnValue *mask,
+                                 bool causal, double scale)
+{
+    return qn_emit(g, &qn_op_attention, &(QnHeadsAttr){ causal, scale },
+                   (QnValue *[]){ q, k, v, mask }, mask ? 4 : 3);
+}
+
+/* y alone. */
+QN_API QnValue *qn_attention(QnGraph *g, QnValue *q, QnValue *k, QnValue *v, QnValue *mask,
+                             bool causal, double scale)
+{
+    return qn_node_out(g, qn_attention_node(g, q, k, v, mask, causal, scale), 0);
+}
+
+const QnOp qn_op_attention = {
+    .name = "attention",
+    .version = 1,
+    .doc = "scaled dot-product attention",
+    .n_in = 3,
+    .n_in_max = 4,
+    .n_out = 2,
+    QN_ATTRS(QnHeadsAttr, attention_fields),
+    .infer = attention_infer,
+    .cost = attention_cost,
+    .ref = attention_ref,
+    .grad = attention_grad,
+    .device = QN_TEXT(attention),
+    .call = attention_call,
+    QN_SAMPLES(attention_samples),
+};
+#endif
