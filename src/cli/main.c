@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define QN_COMMANDS(X) X(train) X(eval) X(ops)
+/* clang-format off */
+#define QN_COMMANDS(X)                                                                             \
+    X(train) X(eval) X(predict) X(generate) X(explain) X(ops) X(doctor)
+/* clang-format on */
 
 #define QN_X(name) extern const QnCommand qn_cmd_##name;
 QN_COMMANDS(QN_X)

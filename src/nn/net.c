@@ -191,10 +191,9 @@ QnValue *qn_nn_dropout(QnNet *net, QnValue *x, double p)
 {
     if (!net->training || p <= 0)
         return x;
-    if (!net->step) {
-        qn_fail(QN_EARG, "dropout: the net has no step input");
+    if (!net->key) {
+        qn_fail(QN_EARG, "dropout: the net has no key input");
         return qn_graph_poison(net->g);
     }
-    qn_fail(QN_EUNSUPPORTED, "dropout: not built yet");
-    return qn_graph_poison(net->g);
+    return qn_dropout(net->g, x, net->key, p);
 }

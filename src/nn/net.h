@@ -15,10 +15,10 @@ typedef struct QnParam {
 } QnParam;
 
 typedef struct QnNet {
-    QnGraph *g;         /* borrowed */
-    bool training;      /* batch norm uses the batch's statistics, dropout drops */
-    QnDtype dtype;      /* of parameters */
-    QnValue *step;      /* scalar i64, the update's number, for dropout; NULL: no dropout */
+    QnGraph *g;    /* borrowed */
+    bool training; /* batch norm uses the batch's statistics, dropout drops */
+    QnDtype dtype; /* of parameters */
+    QnValue *key;  /* i64 (2): micro-batch and seed, what dropout draws from; NULL: no dropout */
     const char *prefix; /* put before the names of trainable states ("ema."); may be NULL */
     QnParam *params;    /* trainable states in order of creation; freed by qn_net_fini */
     int64_t n_params, cap_params;

@@ -99,7 +99,7 @@ static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, 
         return QN_ENOMEM;
     qn_net_init(&b->net, b->g, training);
     if (training)
-        b->net.step = qn_input(b->g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
+        b->net.key = qn_input(b->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
     else if (r->ema > 0)
         b->net.prefix = "ema.";
     bool classes = r->task != QN_TASK_REGRESS;
@@ -146,8 +146,9 @@ static QnValue *accumulator(QnGraph *g, const QnParam *p)
     return qn_state(g, &a);
 }
 
-static QnStatus add_update(const QnRecipe *r, QnNet *net, QnValue *const *grads, QnValue *step)
+static QnStatus add_update(const QnRecipe *r, QnNet *net, QnValue *const *grads)
 {
+    QnValue *step = qn_input(net->g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
     QnValue *lr = qn_input(net->g, "lr", QN_DTYPE_F32, &(QnShape){ 0 }), *norm = NULL;
     QnOptim o = optim_of(r);
     QN_TRY(qn_optim_apply(net, &o, grads, lr, step, &norm));
@@ -163,7 +164,6 @@ static QnStatus build_update(QnSession *s, const QnNet *like, QnGraph **out)
         return QN_ENOMEM;
     qn_net_init(&net, g, true);
     QnStatus st = QN_OK;
-    QnValue *step = qn_input(g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
     QnValue **grads = qn_arena_array(g->arena, (size_t)like->n_params + 1, sizeof *grads);
     QnValue **sums = qn_arena_array(g->arena, (size_t)like->n_params + 1, sizeof *sums);
     if (!grads || !sums)
@@ -180,7 +180,7 @@ static QnStatus build_update(QnSession *s, const QnNet *like, QnGraph **out)
         grads[i] =
             qn_mul(g, sums[i], qn_scalar_like(g, sums[i], 1.0 / (double)s->recipe->accumulate));
     }
-    QN_TRY_DONE(add_update(s->recipe, &net, grads, step));
+    QN_TRY_DONE(add_update(s->recipe, &net, grads));
     for (int64_t i = 0; i < net.n_params; i++)
         qn_assign(g, sums[i], qn_full(g, 0, QN_DTYPE_F32, &sums[i]->type.shape));
     QN_TRY_DONE(qn_graph_check(g));
@@ -210,7 +210,7 @@ static QnStatus build_train(QnSession *s)
     }
     QN_TRY_DONE(qn_grad(b.g, b.loss, wrt, (int)b.net.n_params, grads));
     if (s->recipe->accumulate == 1) {
-        QN_TRY_DONE(add_update(s->recipe, &b.net, grads, b.net.step));
+        QN_TRY_DONE(add_update(s->recipe, &b.net, grads));
     } else {
         for (int64_t i = 0; i < b.net.n_params; i++) {
             QnValue *sum = accumulator(b.g, &b.net.params[i]);
@@ -356,10 +356,11 @@ QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double l
     size_t n = (size_t)s->batch;
     QN_TRY(feed(s->train_plan, d, "x", b->x, n * qn_sample_x_bytes(&s->spec)));
     QN_TRY(feed(s->train_plan, d, "y", b->y, n * qn_sample_y_bytes(&s->spec)));
-    QN_TRY(feed_scalars(s->train_plan, d, micro, lr)); /* the update's number if not accumulating */
+    int64_t accumulate = s->recipe->accumulate, key[2] = { micro, s->recipe->seed };
+    QN_TRY(feed(s->train_plan, d, "key", key, sizeof key));
+    QN_TRY(feed_scalars(s->train_plan, d, micro / accumulate, lr));
     QN_TRY(qn_plan_run(s->train_plan));
     QnPlan *updater = s->update_plan ? s->update_plan : s->train_plan;
-    int64_t accumulate = s->recipe->accumulate;
     if (s->update_plan && (micro + 1) % accumulate == 0) {
         QN_TRY(feed_scalars(s->update_plan, d, micro / accumulate, lr));
         QN_TRY(qn_plan_run(s->update_plan));

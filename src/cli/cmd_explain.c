@@ -1,0 +1,163 @@
+#include "cli/run_setup.h"
+#include "ops/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SET, DEVICE, THREADS, EVAL, WHY, JSON };
+
+static const QnOption options[] = {
+    [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe", 0, 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or null", 0, 0 },
+    [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
+    [EVAL] = { "--eval", 0, QN_OPTION_FLAG, NULL, "the evaluation plan, not the training step", 0,
+               0 },
+    [WHY] = { "--why", 0, QN_OPTION_FLAG, NULL, "for each node why other kernels do not run", 0,
+              0 },
+    [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a step", 0, 0 },
+};
+
+/* Calls fn for each kernel of the device that could have been meant but is not what runs. */
+static void each_refusal(const QnDevice *d, const QnPlanStep *s,
+                         void (*fn)(void *ctx, const QnKernel *k, const char *reason), void *ctx)
+{
+    for (int i = 0; i < d->backend->n_kernels; i++) {
+        const QnKernel *k = d->backend->kernels[i];
+        if (k == s->kernel || (k->op && k->op != s->node->op))
+            continue;
+        const char *reason = qn_select_reason(d, k, s->node);
+        fn(ctx, k, reason ? reason : "would do; ranks lower, or was slower when measured");
+    }
+}
+
+static void print_refusal(void *ctx, const QnKernel *k, const char *reason)
+{
+    fprintf(ctx, "        not %s: %s\n", k->name, reason);
+}
+
+static void json_refusal(void *ctx, const QnKernel *k, const char *reason)
+{
+    qn_json_put_string(ctx, k->name, reason);
+}
+
+/* The maps in a fused group, or the operator's name. */
+static const char *what(const QnNode *n, char *text, size_t bytes)
+{
+    const QnBody *b = qn_fused_body(n);
+    size_t used = (size_t)snprintf(text, bytes, "%s", n->op->name);
+    for (int i = 0; b && i < b->n_instr && used < bytes - 1; i++) {
+        int k = snprintf(text + used, bytes - used, "%s%s%s", i ? " " : "(", b->instr[i].op->name,
+                         i == b->n_instr - 1 ? ")" : "");
+        used += QN_MIN((size_t)k, bytes - used);
+    }
+    return text;
+}
+
+static void print_step(const QnArgs *a, const QnDevice *d, int64_t i, const QnPlanStep *s)
+{
+    char op[200], type[QN_TYPE_TEXT_BYTES], flops[QN_STR_NUMBER], bytes[QN_STR_NUMBER];
+    const QnNode *n = s->node;
+    printf("%4lld  %-22s %-18s %-26s %9sFLOP %10s%s  %s\n", (long long)i, what(n, op, sizeof op),
+           s->kernel->name, n->n_out ? qn_type_text(&n->out[0].type, type) : "",
+           qn_str_si(flops, s->cost.flops),
+           qn_str_bytes(bytes, (uint64_t)(s->cost.bytes_read + s->cost.bytes_written)),
+           s->inplace          ? " in place"
+           : s->out_offset < 0 ? " in state"
+                               : "",
+           n->name ? n->name : "");
+    if (a->text[WHY])
+        each_refusal(d, s, print_refusal, stdout);
+}
+
+static QnStatus json_step(const QnDevice *d, int64_t i, const QnPlanStep *s)
+{
+    QnStr line = { 0 };
+    QnJsonWriter w;
+    char op[200], type[QN_TYPE_TEXT_BYTES];
+    qn_json_begin(&w, &line, 0);
+    qn_json_open_object(&w);
+    qn_json_put_int(&w, "step", i);
+    qn_json_put_string(&w, "op", what(s->node, op, sizeof op));
+    qn_json_put_string(&w, "name", s->node->name ? s->node->name : "");
+    qn_json_put_string(&w, "kernel", s->kernel->name);
+    qn_json_put_string(&w, "type", s->node->n_out ? qn_type_text(&s->node->out[0].type, type) : "");
+    qn_json_put_double(&w, "flops", s->cost.flops);
+    qn_json_put_double(&w, "bytes_read", s->cost.bytes_read);
+    qn_json_put_double(&w, "bytes_written", s->cost.bytes_written);
+    qn_json_put_int(&w, "workspace_bytes", (int64_t)s->workspace_bytes);
+    qn_json_put_bool(&w, "in_place", s->inplace);
+    qn_json_key(&w, "refused");
+    qn_json_open_object(&w);
+    each_refusal(d, s, json_refusal, &w);
+    qn_json_close(&w);
+    qn_json_close(&w);
+    QnStatus st = qn_json_end(&w);
+    if (st == QN_OK)
+        qn_cli_print_json(&line);
+    qn_str_fini(&line);
+    return st;
+}
+
+static void print_totals(const QnPlan *p, const QnCost *total)
+{
+    QnPlanMemory m = qn_plan_memory(p);
+    char flops[QN_STR_NUMBER], bytes[QN_STR_NUMBER], arena[QN_STR_NUMBER], bound[QN_STR_NUMBER],
+        state[QN_STR_NUMBER];
+    printf("%lld steps, %sFLOP, %s moved; arena %s (no plan of this order could take less than "
+           "%s), states %s\n",
+           (long long)qn_plan_n_steps(p), qn_str_si(flops, total->flops),
+           qn_str_bytes(bytes, (uint64_t)(total->bytes_read + total->bytes_written)),
+           qn_str_bytes(arena, (uint64_t)m.arena_bytes),
+           qn_str_bytes(bound, (uint64_t)m.bound_bytes),
+           qn_str_bytes(state, (uint64_t)m.state_bytes));
+}
+
+static QnStatus explain(const QnArgs *a, const QnSetup *s)
+{
+    const QnPlan *p = a->text[EVAL] ? s->session->eval_plan : s->session->train_plan;
+    QnCost total = { 0 };
+    for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
+        QnPlanStep step = qn_plan_step(p, i);
+        total.flops += step.cost.flops;
+        total.bytes_read += step.cost.bytes_read;
+        total.bytes_written += step.cost.bytes_written;
+        if (a->json)
+            QN_TRY(json_step(s->device, i, &step));
+        else
+            print_step(a, s->device, i, &step);
+    }
+    if (!a->json)
+        print_totals(p, &total);
+    return QN_OK;
+}
+
+static int run(QnArgs *a)
+{
+    QnSetup s;
+    char threads[64];
+    if (a->text[THREADS] && a->n_many < QN_ARGS_MAX) {
+        snprintf(threads, sizeof threads, "train.threads=%lld", (long long)a->number[THREADS]);
+        a->many[a->n_many++] = threads;
+    }
+    QnStatus st = qn_setup_open(&s, a->positional[0], a->many, a->n_many, a->text[DEVICE],
+                                &(QnSessionOptions){ .training = true });
+    if (st != QN_OK)
+        return qn_cli_fail(a);
+    st = explain(a, &s);
+    int code = st == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
+    qn_setup_close(&s);
+    return code;
+}
+
+const QnCommand qn_cmd_explain = {
+    .name = "explain",
+    .summary = "Show what a recipe's step runs: nodes, kernels, costs, memory",
+    .usage = "RECIPE [options]",
+    .examples = "  quern explain recipes/fashion-mnist-demo.yaml\n"
+                "  quern explain recipes/fashion-mnist-demo.yaml --why | less\n",
+    .options = options,
+    .n_options = QN_COUNT(options),
+    .min_positional = 1,
+    .max_positional = 1,
+    .run = run,
+};
