@@ -21,6 +21,7 @@ typedef struct Instr {
     int arg[QN_MAP_MAX_IN]; /* registers */
     int n_arg, to;          /* register */
     int out;                /* output it is stored to, -1: none */
+    QnDtype round;          /* what a later instruction reads is of this type; F32: as it is */
     float param[QN_MAP_MAX_PARAM];
 } Instr;
 
@@ -64,6 +65,8 @@ static const char *map_accepts(const QnNode *n, const QnKernelEnv *env)
             return "outputs differ in layout";
     }
     for (int i = 0; i < (body ? body->n_instr : 1); i++) {
+        if (body && !is_storable(body->instr[i].dtype))
+            return "its intermediates are f32, f16, bf16 and bool";
         if (!qn_cpu_tile(env->isa, body ? body->instr[i].op : n->op))
             return "an operator of it has no tile function";
     }
@@ -71,6 +74,23 @@ static const char *map_accepts(const QnNode *n, const QnKernelEnv *env)
 }
 
 /* ---- prepare ---- */
+
+/* Results within a group stay in f32, but a bool must be 0 or 1, and a cast is there to round. */
+static QnDtype rounding(const QnBodyInstr *x)
+{
+    return x->dtype == QN_DTYPE_BOOL || x->op == &qn_op_cast ? x->dtype : QN_DTYPE_F32;
+}
+
+static void round_tile(QnDtype dtype, float *x, int64_t n)
+{
+    for (int64_t i = 0; dtype == QN_DTYPE_BOOL && i < n; i++)
+        x[i] = x[i] != 0.0f ? 1.0f : 0.0f;
+    for (int64_t i = 0; dtype != QN_DTYPE_BOOL && i < n; i++) {
+        uint16_t half;
+        qn_dtype_from_f32(dtype, &x[i], &half, 1);
+        qn_dtype_to_f32(dtype, &half, &x[i], 1);
+    }
+}
 
 /* Strides of input x by the output's memory order, 0 where it is broadcast. */
 static void input_strides(const QnType *x, const QnType *y, int64_t out[QN_MAX_RANK])
@@ -184,6 +204,7 @@ static QnStatus map_prepare(QnPrepared *p)
         qn_attr_floats(b->instr[i].op, b->instr[i].attr, param);
         *x = (Instr){ .fn = qn_cpu_tile(p->env->isa, b->instr[i].op),
                       .out = -1,
+                      .round = b == &single ? QN_DTYPE_F32 : rounding(&b->instr[i]),
                       .n_arg = b->instr[i].op->n_in };
         for (int k = 0; k < QN_MAP_MAX_PARAM; k++)
             x->param[k] = (float)param[k];
@@ -279,6 +300,8 @@ static void run_tile(const MapRun *r, float *const *own, int64_t i, int64_t n)
         bool direct = k == m->n_instr - 1 && x->out >= 0 && m->out_dtype[x->out] == QN_DTYPE_F32;
         float *y = direct ? (float *)r->out[x->out] + i : to[x->to];
         x->fn(y, arg, x->param, n);
+        if (x->round != QN_DTYPE_F32)
+            round_tile(x->round, y, n);
         reg[x->to] = y;
     }
     for (int k = 0; k < m->n_instr; k++) {

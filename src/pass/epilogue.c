@@ -1,0 +1,73 @@
+/* What follows a product: y = matmul(a, b) + c is matmul(a, b, c) where c holds one number a
+ * column, and conv likewise one a channel. The sum is then rounded once. Later maps stay for the
+ * fusion pass: the kernels' attributes offer no more. */
+#include "ops/ops.h"
+#include "pass/rewrite.h"
+
+/* c as a product's bias, one number a column; NULL: it is none. */
+static QnValue *column_bias(QnGraph *g, QnValue *c, const QnShape *y)
+{
+    const QnShape *s = &c->type.shape;
+    if (s->rank < 1 || s->rank > y->rank || s->dim[s->rank - 1] != y->dim[y->rank - 1])
+        return NULL;
+    for (int k = 2; k <= s->rank; k++) {
+        if (s->dim[s->rank - k] != 1)
+            return NULL;
+    }
+    return qn_reshape(g, c, &QN_SHAPE(y->dim[y->rank - 1]));
+}
+
+/* c as a convolution's bias (M); NULL: it is none. c is (M,1,1) or (1,M,1,1), y (N,M,H,W). */
+static QnValue *channel_bias(QnGraph *g, QnValue *c, const QnShape *y)
+{
+    const QnShape *s = &c->type.shape;
+    for (int k = 1; k <= s->rank; k++) {
+        QnDim want = k == y->rank - 1 ? y->dim[1] : 1;
+        if (k > y->rank || s->dim[s->rank - k] != want)
+            return NULL;
+    }
+    return s->rank >= y->rank - 1 ? qn_reshape(g, c, &QN_SHAPE(y->dim[1])) : NULL;
+}
+
+static bool is_product(const QnValue *v, const QnNode *n, const int32_t *uses)
+{
+    const QnNode *p = v->node;
+    return (p->op == &qn_op_matmul || p->op == &qn_op_conv) && uses[v->id] == 1 &&
+           (p->n_in < 3 || !p->in[2]) && qn_type_is_equal(&v->type, &n->out[0].type);
+}
+
+static QnValue *with_bias(QnGraph *g, QnNode *p, QnValue *c)
+{
+    const QnShape *y = &p->out[0].type.shape;
+    c = p->op == &qn_op_conv ? channel_bias(g, c, y) : column_bias(g, c, y);
+    return c ? qn_emit3(g, p->op, p->attr, p->in[0], p->in[1], c) : NULL;
+}
+
+QnStatus qn_pass_epilogue(QnGraph *g, const QnPipelineOptions *o)
+{
+    qn_graph_number(g);
+    const int32_t *uses = qn_graph_uses(g);
+    if (!uses)
+        return QN_ENOMEM;
+    int64_t known = g->n_values;
+    for (QnNode *n = g->first; n && !g->error.code; n = n->next) {
+        if (n->op != &qn_op_add || n->out[0].type.layout != QN_LAYOUT_PLAIN)
+            continue;
+        for (int i = 0; i < 2; i++) {
+            QnValue *v = qn_value_resolve(n->in[i]), *c = qn_value_resolve(n->in[1 - i]);
+            if (v->id >= known || !is_product(v, n, uses))
+                continue;
+            qn_graph_set_cursor(g, n);
+            QnValue *y = with_bias(g, v->node, c);
+            if (!y)
+                continue;
+            y->node->name = n->name ? n->name : v->node->name;
+            qn_rewrite_to(g, n, y);
+            break;
+        }
+    }
+    qn_graph_set_cursor(g, NULL);
+    QN_TRY(qn_graph_check(g));
+    qn_graph_sweep(g);
+    return qn_pass_dce(g, o);
+}
