@@ -80,40 +80,103 @@ typedef unsigned short qn_ushort;
 #define qn_minf(a, b)   ((a) < (b) ? (a) : (b))
 #define qn_maxf(a, b)   ((a) > (b) ? (a) : (b))
 
-/* Storage type of a node's floating-point tensors: QN_T is float, or 16 bits when QN_F16 or QN_BF16
- * is defined. Arithmetic is in float. */
-#if defined(QN_BF16)
-typedef qn_ushort QN_T;
-QN_SCALAR float qn_load(QN_GLOBAL const QN_T *p, qn_long i)
+/* Storage of each dtype: qn_load_<dtype> gives a float, qn_store_<dtype> takes one and rounds as
+ * the library does everywhere: floats to nearest even, integers toward zero, saturating, NaN to 0.
+ * qn_round_<dtype> gives what a store and a load would. */
+typedef float qn_f32;
+typedef qn_ushort qn_bf16;
+#define qn_load_f32(p, i)     ((p)[i])
+#define qn_store_f32(p, i, v) ((p)[i] = (v))
+#define qn_round_f32(v)       (v)
+
+QN_SCALAR qn_ushort qn_bf16_of(float v)
 {
-    return qn_from_bits((qn_uint)p[i] << 16);
+    qn_uint u = qn_bits(v), r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (qn_ushort)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : r);
 }
-QN_SCALAR void qn_store(QN_GLOBAL QN_T *p, qn_long i, float v)
+#define qn_load_bf16(p, i)     qn_from_bits((qn_uint)(p)[i] << 16)
+#define qn_store_bf16(p, i, v) ((p)[i] = qn_bf16_of(v))
+#define qn_round_bf16(v)       qn_from_bits((qn_uint)qn_bf16_of(v) << 16)
+
+#ifdef __OPENCL_VERSION__
+typedef half qn_f16; /* of which only pointers exist without an extension */
+#define qn_load_f16(p, i)     vload_half((i), (p))
+#define qn_store_f16(p, i, v) vstore_half_rte((v), (i), (p))
+QN_SCALAR float qn_round_f16(float v)
 {
-    qn_uint u = qn_bits(v);
-    qn_uint r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    p[i] = (QN_T)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : r);
-}
-#elif defined(QN_F16) && defined(__OPENCL_VERSION__)
-typedef half QN_T;
-#define qn_load(p, i)     vload_half((i), (p))
-#define qn_store(p, i, v) vstore_half_rte((v), (i), (p))
-#elif defined(QN_F16)
-typedef qn_ushort QN_T;
-QN_SCALAR float qn_load(QN_GLOBAL const QN_T *p, qn_long i)
-{
-    float f;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(p[i]));
-    return f;
-}
-QN_SCALAR void qn_store(QN_GLOBAL QN_T *p, qn_long i, float v)
-{
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(p[i]) : "f"(v));
+    qn_ushort u;
+    vstore_half_rte(v, 0, (half *)&u);
+    return vload_half(0, (const half *)&u);
 }
 #else
+typedef qn_ushort qn_f16;
+QN_SCALAR float qn_f16_float(qn_ushort h)
+{
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+}
+QN_SCALAR qn_ushort qn_f16_of(float v)
+{
+    qn_ushort h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
+    return h;
+}
+#define qn_load_f16(p, i)     qn_f16_float((p)[i])
+#define qn_store_f16(p, i, v) ((p)[i] = qn_f16_of(v))
+#define qn_round_f16(v)       qn_f16_float(qn_f16_of(v))
+#endif
+
+typedef signed char qn_i8;
+typedef unsigned char qn_u8;
+typedef unsigned char qn_bool;
+typedef int qn_i32;
+typedef qn_long qn_i64;
+#define qn_load_i8(p, i)   ((float)(p)[i])
+#define qn_load_u8(p, i)   ((float)(p)[i])
+#define qn_load_i32(p, i)  ((float)(p)[i])
+#define qn_load_i64(p, i)  ((float)(p)[i])
+#define qn_load_bool(p, i) ((p)[i] ? 1.0f : 0.0f)
+#define qn_round_i8(v)     ((v) != (v) ? 0.0f : qn_truncf(qn_minf(qn_maxf(v, -128.0f), 127.0f)))
+#define qn_round_u8(v)     ((v) != (v) ? 0.0f : qn_truncf(qn_minf(qn_maxf(v, 0.0f), 255.0f)))
+#define qn_round_i32(v)    ((v) != (v) ? 0.0f : qn_truncf(v)) /* the store saturates */
+#define qn_round_i64(v)    qn_round_i32(v)
+#define qn_round_bool(v)   ((v) != 0.0f ? 1.0f : 0.0f)
+QN_SCALAR int qn_i32_of(float v)
+{
+    return v != v                ? 0
+           : v >= 2147483648.0f  ? 2147483647
+           : v <= -2147483648.0f ? (-2147483647 - 1)
+                                 : (int)v;
+}
+QN_SCALAR qn_long qn_i64_of(float v)
+{
+    const qn_long most = 9223372036854775807;
+    return v != v                         ? 0
+           : v >= 9223372036854775808.0f  ? most
+           : v <= -9223372036854775808.0f ? (-most - 1)
+                                          : (qn_long)v;
+}
+#define qn_store_i8(p, i, v)   ((p)[i] = (qn_i8)qn_round_i8(v))
+#define qn_store_u8(p, i, v)   ((p)[i] = (qn_u8)qn_round_u8(v))
+#define qn_store_i32(p, i, v)  ((p)[i] = qn_i32_of(v))
+#define qn_store_i64(p, i, v)  ((p)[i] = qn_i64_of(v))
+#define qn_store_bool(p, i, v) ((p)[i] = (v) != 0.0f)
+
+/* Storage type of the floating-point tensors of an operator's own kernels: float, or 16 bits when
+ * QN_F16 or QN_BF16 is defined. Arithmetic is in float. */
+#if defined(QN_BF16)
+typedef qn_bf16 QN_T;
+#define qn_load(p, i)     qn_load_bf16(p, i)
+#define qn_store(p, i, v) qn_store_bf16(p, i, v)
+#elif defined(QN_F16)
+typedef qn_f16 QN_T;
+#define qn_load(p, i)     qn_load_f16(p, i)
+#define qn_store(p, i, v) qn_store_f16(p, i, v)
+#else
 typedef float QN_T;
-#define qn_load(p, i)     ((p)[i])
-#define qn_store(p, i, v) ((p)[i] = (v))
+#define qn_load(p, i)     qn_load_f32(p, i)
+#define qn_store(p, i, v) qn_store_f32(p, i, v)
 #endif
 
 /* Eight dims or strides as kernel arguments, outermost first (unused ones lead: dim 1, stride 0),

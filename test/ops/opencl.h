@@ -1,0 +1,129 @@
+/* The first OpenCL device of the machine (PoCL in CI) for tests of device text: programs of the
+ * dialect and an operator's text, launches as QnDeviceCall describes them. */
+#ifndef QN_TEST_OPS_OPENCL_H
+#define QN_TEST_OPS_OPENCL_H
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include "ops/harness.h"
+
+typedef struct Opencl {
+    cl_device_id device;
+    cl_context context;
+    cl_command_queue queue;
+} Opencl;
+
+/* false: no platform or device. */
+static inline bool opencl_open(Opencl *cl)
+{
+    cl_platform_id platform;
+    cl_uint n = 0;
+    cl_int err = CL_SUCCESS;
+    if (clGetPlatformIDs(1, &platform, &n) || !n ||
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &cl->device, &n) || !n)
+        return false;
+    cl->context = clCreateContext(NULL, 1, &cl->device, NULL, NULL, &err);
+    cl->queue = err ? NULL : clCreateCommandQueue(cl->context, cl->device, 0, &err);
+    return err == CL_SUCCESS;
+}
+
+static inline void opencl_close(Opencl *cl)
+{
+    clReleaseCommandQueue(cl->queue);
+    clReleaseContext(cl->context);
+}
+
+/* NULL: does not compile; the log is printed. */
+static inline cl_program opencl_build(Opencl *cl, const char *name, const char *text, QnDtype f)
+{
+    const char *options = f == QN_DTYPE_F16    ? "-DQN_DEVICE -DQN_F16"
+                          : f == QN_DTYPE_BF16 ? "-DQN_DEVICE -DQN_BF16"
+                                               : "-DQN_DEVICE";
+    const char *parts[] = { qn_text_dialect, text };
+    cl_int err;
+    cl_program p = clCreateProgramWithSource(cl->context, 2, parts, NULL, &err);
+    assert_int_equal(err, CL_SUCCESS);
+    if (clBuildProgram(p, 1, &cl->device, options, NULL, NULL) == CL_SUCCESS)
+        return p;
+    static char log[8192];
+    clGetProgramBuildInfo(p, cl->device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+    print_message("%s does not compile:\n%.2000s\n", name, log);
+    clReleaseProgram(p);
+    return NULL;
+}
+
+/* A buffer of the value's type with these elements (NULL: bytes of 0xff, which must not stay). */
+static inline cl_mem opencl_buffer(Opencl *cl, const QnValue *v, const double *x)
+{
+    size_t bytes = (size_t)qn_type_bytes(&v->type);
+    char *host = malloc(bytes + 8);
+    cl_int err;
+    assert_non_null(host);
+    memset(host, 0xff, bytes + 8);
+    if (x)
+        qn_dtype_from_f64(v->type.dtype, x, host, value_count(v));
+    cl_mem m = clCreateBuffer(cl->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes + 8,
+                              host, &err);
+    assert_int_equal(err, CL_SUCCESS);
+    free(host);
+    return m;
+}
+
+static inline void opencl_read(Opencl *cl, const QnValue *v, cl_mem m, double *y)
+{
+    size_t bytes = (size_t)qn_type_bytes(&v->type);
+    char *host = malloc(bytes + 8);
+    assert_non_null(host);
+    assert_int_equal(clEnqueueReadBuffer(cl->queue, m, CL_TRUE, 0, bytes + 8, host, 0, NULL, NULL),
+                     CL_SUCCESS);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal((unsigned char)host[bytes + (size_t)i], 0xff); /* written beside it */
+    qn_dtype_to_f64(v->type.dtype, host, y, value_count(v));
+    free(host);
+}
+
+static inline void opencl_args(cl_kernel k, const cl_mem *m, int n_mem, const QnDeviceCall *call)
+{
+    cl_uint at = 0;
+    for (int i = 0; i < n_mem; i++)
+        assert_int_equal(clSetKernelArg(k, at++, sizeof *m, &m[i]), CL_SUCCESS);
+    for (int i = 0; i < call->n_arg; i++) {
+        cl_long n = call->arg[i].i;
+        float f = (float)call->arg[i].f;
+        if (clSetKernelArg(k, at++, call->arg[i].is_float ? sizeof f : sizeof n,
+                           call->arg[i].is_float ? (void *)&f : (void *)&n))
+            fail_msg("%s: scalar argument %d does not fit", call->kernel, i);
+    }
+}
+
+/* Runs the node as `call` says; out[i] gets its outputs. */
+static inline void opencl_run(Opencl *cl, cl_program p, const QnDeviceCall *call, const Case *c,
+                              double *out[QN_MAX_OUT])
+{
+    cl_mem m[QN_MAX_OUT + QN_SAMPLE_IN];
+    cl_int err;
+    int n_mem = 0;
+    cl_kernel k = clCreateKernel(p, call->kernel, &err);
+    if (err)
+        fail_msg("%s: no kernel %s", c->name, call->kernel);
+    for (int i = 0; i < c->node->n_out; i++)
+        m[n_mem++] = opencl_buffer(cl, &c->node->out[i], NULL);
+    for (int i = 0; i < c->node->n_in; i++)
+        m[n_mem++] = c->in[i] ? opencl_buffer(cl, c->in[i], c->x[i]) : NULL;
+    opencl_args(k, m, n_mem, call);
+    size_t group = (size_t)call->group_size, items = (size_t)call->n_groups;
+    size_t global = group ? items * group : (items + 63) / 64 * 64, local = group ? group : 64;
+    err = clEnqueueNDRangeKernel(cl->queue, k, 1, NULL, &global, &local, 0, NULL, NULL);
+    if (err)
+        fail_msg("%s: launch of %s fails with %d", c->name, call->kernel, err);
+    for (int i = 0; i < c->node->n_out; i++)
+        opencl_read(cl, &c->node->out[i], m[i], out[i]);
+    for (int i = 0; i < n_mem; i++) {
+        if (m[i])
+            clReleaseMemObject(m[i]);
+    }
+    clReleaseKernel(k);
+}
+
+#endif
