@@ -4,8 +4,8 @@
 #include "ops/harness.h"
 
 #ifdef QN_HAVE_OPENCL
+#include "ops/batch.h"
 #include "ops/opencl.h"
-#include "rt/devtext.h"
 
 static Opencl cl;
 static bool have;
@@ -21,18 +21,6 @@ static int group_teardown(void **state)
     if (have)
         opencl_close(&cl);
     return 0;
-}
-
-/* What the launch needs, or the reason why the text does not cover the sample. */
-static QnStatus describe(const Case *c, QnStr *text, QnDeviceCall *call)
-{
-    if (c->op->traits & QN_MAP)
-        return qn_devtext_map(c->node, text, call);
-    if (!c->op->call)
-        return qn_fail(QN_EUNSUPPORTED, "no device text");
-    QN_TRY(c->op->call(c->node, call));
-    qn_str_add(text, c->op->device);
-    return text->st;
 }
 
 static bool differs(const Case *c, QnDtype f, double *const got[], double *const want[])
@@ -52,54 +40,37 @@ static bool differs(const Case *c, QnDtype f, double *const got[], double *const
     return false;
 }
 
-typedef struct Tally {
-    int run, refused, bad;
-} Tally;
-
-static void check(const QnOp *op, int k, QnDtype f, Tally *t)
+static bool is_bad(const Batch *b, const Item *it, cl_program p)
 {
-    Case c;
-    QnStr text = { 0 };
-    QnDeviceCall call = { 0 };
-    if (!case_try(&c, op, k, f))
-        return; /* test_types sees to it that the dtype is refused */
-    QnStatus st = describe(&c, &text, &call);
-    cl_program p = st ? NULL : opencl_build(&cl, c.name, qn_str_text(&text), f);
-    t->refused += st != QN_OK;
-    t->bad += !st && !p;
-    if (p) {
-        double *got[QN_MAX_OUT], *want[QN_MAX_OUT];
-        case_outputs(&c, got);
-        case_outputs(&c, want);
-        case_run(&c, want);
-        opencl_run(&cl, p, &call, &c, got);
-        t->run++;
-        t->bad += differs(&c, f, got, want);
-        free_outputs(got);
-        free_outputs(want);
-        clReleaseProgram(p);
-    }
-    qn_str_fini(&text);
-    case_close(&c);
+    double *got[QN_MAX_OUT], *want[QN_MAX_OUT];
+    case_outputs(&it->c, got);
+    case_outputs(&it->c, want);
+    case_run(&it->c, want);
+    opencl_run(&cl, p, &it->call, &it->c, got);
+    bool bad = differs(&it->c, b->dtype, got, want);
+    free_outputs(got);
+    free_outputs(want);
+    return bad;
 }
 
 static void run_all(QnDtype f)
 {
-    Tally t = { 0 };
+    Batch b;
+    int bad = 0;
     if (!have)
         skip_because("no OpenCL device (Debian: pocl-opencl-icd)");
-    for (int o = 0; o < QN_COUNT(all_ops); o++) {
-        for (int k = 0; k < all_ops[o]->n_samples; k++) {
-            if (all_ops[o]->device || (all_ops[o]->traits & QN_MAP)) {
-                if (f == QN_DTYPE_F32 || !(all_ops[o]->samples[k].flags & QN_SAMPLE_F32_ONLY))
-                    check(all_ops[o], k, f, &t);
-            }
-        }
+    batch_collect(&b, f);
+    cl_program p = opencl_build(&cl, qn_dtype_name(f), qn_str_text(&b.text), f);
+    assert_non_null(p);
+    for (int i = 0; i < b.n; i++) {
+        bad += is_bad(&b, &b.items[i], p);
     }
-    print_message("%s: %d samples run, %d that the text does not cover\n", qn_dtype_name(f), t.run,
-                  t.refused);
-    assert_int_equal(t.bad, 0);
-    assert_true(t.run > 3 * t.refused);
+    print_message("%s: %d samples run, %d that the text does not cover\n", qn_dtype_name(f), b.n,
+                  b.refused);
+    assert_int_equal(bad, 0);
+    assert_true(b.n > 3 * b.refused);
+    clReleaseProgram(p);
+    batch_free(&b);
 }
 #else
 static int group_setup(void **state)

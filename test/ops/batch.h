@@ -1,0 +1,112 @@
+/* Every sample that device text covers, in one storage type, as kernels of one program: compilers
+ * spend most of their time on a program's start. */
+#ifndef QN_TEST_OPS_BATCH_H
+#define QN_TEST_OPS_BATCH_H
+
+#include "ops/harness.h"
+#include "rt/devtext.h"
+
+typedef struct Item {
+    Case c;
+    QnDeviceCall call;
+    char *map; /* text of a map's kernel */
+    char kernel[32];
+} Item;
+
+typedef struct Batch {
+    QnDtype dtype;
+    Item *items;
+    int n, refused; /* refused: the text does not cover them */
+    QnStr text;     /* what follows the dialect */
+} Batch;
+
+/* The kernel of a map after the scalar functions, which stand once for all in the batch. */
+static inline char *map_kernel(const Case *c, QnDeviceCall *call)
+{
+    QnStr text = { 0 };
+    const char *mark = "#line 1 \"map\"\n", *at;
+    char *copy = NULL;
+    if (qn_devtext_map(c->node, &text, call) == QN_OK) {
+        at = strstr(qn_str_text(&text), mark);
+        assert_non_null(at);
+        copy = qn_strdup(at + strlen(mark));
+        assert_non_null(copy);
+    }
+    qn_str_fini(&text);
+    return copy;
+}
+
+/* Samples of one text share the kernel. */
+static inline void name_map(Batch *b, Item *it)
+{
+    for (int i = 0; i < b->n; i++) {
+        if (b->items[i].map && !strcmp(b->items[i].map, it->map)) {
+            memcpy(it->kernel, b->items[i].kernel, sizeof it->kernel);
+            return;
+        }
+    }
+    snprintf(it->kernel, sizeof it->kernel, "map_%d", b->n);
+    qn_str_printf(&b->text, "#define qn_map %s\n%s#undef qn_map\n", it->kernel, it->map);
+}
+
+static inline void batch_add(Batch *b, const QnOp *op, int k)
+{
+    Item it = { 0 };
+    if (!case_try(&it.c, op, k, b->dtype))
+        return; /* test_types sees to it that the dtype is refused */
+    bool map = op->traits & QN_MAP, ok;
+    if (map)
+        ok = (it.map = map_kernel(&it.c, &it.call)) != NULL;
+    else
+        ok = op->call(it.c.node, &it.call) == QN_OK;
+    if (ok) {
+        if (map)
+            name_map(b, &it);
+        b->items[b->n] = it;
+        if (map)
+            b->items[b->n].call.kernel = b->items[b->n].kernel;
+        b->n++;
+    } else {
+        b->refused++;
+        case_close(&it.c);
+    }
+}
+
+/* Broadcasting is the same in every storage type: maps show theirs in f32. */
+static inline bool is_left_out(const QnOp *op, int k, QnDtype f)
+{
+    return f != QN_DTYPE_F32 && ((op->samples[k].flags & QN_SAMPLE_F32_ONLY) || (op->map && k > 0));
+}
+
+static inline void batch_collect(Batch *b, QnDtype f)
+{
+    *b = (Batch){ .dtype = f };
+    int samples = 0;
+    for (int o = 0; o < QN_COUNT(all_ops); o++) {
+        samples += all_ops[o]->n_samples;
+        if (all_ops[o]->device)
+            qn_str_add(&b->text, all_ops[o]->device);
+    }
+    b->items = calloc((size_t)samples, sizeof *b->items);
+    assert_non_null(b->items);
+    for (int o = 0; o < QN_COUNT(all_ops); o++) {
+        const QnOp *op = all_ops[o];
+        for (int k = 0; k < op->n_samples; k++) {
+            if ((op->device || (op->traits & QN_MAP)) && !is_left_out(op, k, f))
+                batch_add(b, op, k);
+        }
+    }
+    assert_ok(b->text.st);
+}
+
+static inline void batch_free(Batch *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        qn_free(b->items[i].map);
+        case_close(&b->items[i].c);
+    }
+    qn_str_fini(&b->text);
+    free(b->items);
+}
+
+#endif
