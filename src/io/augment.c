@@ -1,6 +1,7 @@
 #include "io/augment.h"
 #include "base/rng.h"
 #include "io/dataset.h"
+#include "io/resize.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -73,6 +74,11 @@ QnStatus qn_augment_check(const QnAugment *a, int64_t height, int64_t width, int
                        "augment: normalise gives %d means, the images have %" PRId64 " channels",
                        a->normalize_channels, channels);
     Frame f = frame_of(a, height, width);
+    if (height / f.height > QN_RESIZE_SHRINK_MAX || width / f.width > QN_RESIZE_SHRINK_MAX)
+        return qn_fail(QN_EARG,
+                       "augment: %" PRId64 "x%" PRId64 " pixels to %" PRId64 "x%" PRId64
+                       " shrinks more than %d times",
+                       height, width, f.height, f.width, QN_RESIZE_SHRINK_MAX);
     if (f.out_height > f.height + 2 * f.pad || f.out_width > f.width + 2 * f.pad)
         return qn_fail(QN_ESHAPE,
                        "augment: crop %" PRId64 "x%" PRId64 " is larger than the image of %" PRId64
@@ -91,66 +97,6 @@ QnAugment qn_augment_without_random(const QnAugment *a)
     b.random_crop = b.flip = false;
     b.cutout = 0;
     return b;
-}
-
-/* The source pixels that one output coordinate sees along one axis, by a triangle filter: two
- * neighbours when enlarging, about twice the scale when shrinking. */
-typedef struct Taps {
-    int64_t first, last;
-    double centre, width;
-} Taps;
-
-static Taps taps_at(int64_t i, int64_t in, int64_t out)
-{
-    double scale = (double)in / (double)out;
-    Taps t = { .centre = ((double)i + 0.5) * scale, .width = fmax(scale, 1.0) };
-    t.first = QN_MAX((int64_t)0, (int64_t)floor(t.centre - t.width));
-    t.last = QN_MIN(in - 1, (int64_t)ceil(t.centre + t.width));
-    return t;
-}
-
-static double tap_weight(const Taps *t, int64_t i)
-{
-    return fmax(0.0, 1.0 - fabs((double)i + 0.5 - t->centre) / t->width);
-}
-
-/* Pixel (y,x) of the image resized to (height,width), channels 0…255 in `value`. */
-static void resized_pixel(const QnPixels *in, int64_t height, int64_t width, int64_t y, int64_t x,
-                          float *value)
-{
-    if (height == in->height && width == in->width) {
-        const uint8_t *p = in->data + (y * width + x) * in->channels;
-        for (int64_t c = 0; c < in->channels; c++)
-            value[c] = (float)p[c];
-        return;
-    }
-    Taps ty = taps_at(y, in->height, height), tx = taps_at(x, in->width, width);
-    double sum[QN_IMAGE_MAX_CHANNELS] = { 0 }, total = 0;
-    for (int64_t i = ty.first; i <= ty.last; i++) {
-        double wy = tap_weight(&ty, i);
-        if (wy <= 0)
-            continue;
-        for (int64_t j = tx.first; j <= tx.last; j++) {
-            double w = wy * tap_weight(&tx, j);
-            const uint8_t *p = in->data + (i * in->width + j) * in->channels;
-            for (int64_t c = 0; c < in->channels; c++)
-                sum[c] += w * p[c];
-            total += w;
-        }
-    }
-    for (int64_t c = 0; c < in->channels; c++)
-        value[c] = (float)(sum[c] / total);
-}
-
-void qn_augment_resize(const QnPixels *in, int64_t height, int64_t width, uint8_t *out)
-{
-    float value[QN_IMAGE_MAX_CHANNELS];
-    for (int64_t y = 0; y < height; y++)
-        for (int64_t x = 0; x < width; x++) {
-            resized_pixel(in, height, width, y, x, value);
-            for (int64_t c = 0; c < in->channels; c++)
-                *out++ = (uint8_t)(value[c] + 0.5f);
-        }
 }
 
 /* What chance decided for one sample. */
@@ -195,29 +141,118 @@ static Draw draw_sample(const QnAugment *a, const Frame *f, uint64_t seed, uint6
     return d;
 }
 
+/* Everything that the loops over the pixels need. */
+typedef struct Plan {
+    const QnPixels *in;
+    Frame f;
+    Draw d;
+    /* the part of the output that shows the image: rows y, and columns u before a flip */
+    int64_t y_first, y_end, u_first, u_end;
+    float gain[QN_IMAGE_MAX_CHANNELS], bias[QN_IMAGE_MAX_CHANNELS];
+    float *out;
+} Plan;
+
+static Plan make_plan(const QnAugment *a, const QnPixels *in, uint64_t seed, uint64_t epoch,
+                      int64_t index, float *out)
+{
+    Plan p = { .in = in, .f = frame_of(a, in->height, in->width), .out = out };
+    if (a->random_crop || a->flip || a->cutout || a->crop_height)
+        p.d = draw_sample(a, &p.f, seed, epoch, index);
+    p.y_first = QN_MAX((int64_t)0, -p.d.top);
+    p.y_end = QN_MIN(p.f.out_height, p.f.height - p.d.top);
+    p.u_first = QN_MAX((int64_t)0, -p.d.left);
+    p.u_end = QN_MIN(p.f.out_width, p.f.width - p.d.left);
+    for (int64_t c = 0; c < in->channels; c++) {
+        bool normal = a->normalize_channels > 0;
+        p.gain[c] = normal ? 1.0f / (255.0f * a->std[c]) : 1.0f / 255.0f;
+        p.bias[c] = normal ? -a->mean[c] / a->std[c] : 0.0f;
+    }
+    return p;
+}
+
+static float *out_row(const Plan *p, int64_t c, int64_t y)
+{
+    return p->out + (c * p->f.out_height + y) * p->f.out_width;
+}
+
+/* Black, as the padding is, once normalised. */
+static void fill_padding(const Plan *p)
+{
+    int64_t plane = p->f.out_height * p->f.out_width;
+    for (int64_t c = 0; c < p->in->channels; c++)
+        for (int64_t i = 0; i < plane; i++)
+            p->out[c * plane + i] = p->bias[c];
+}
+
+static void copy_pixels(const Plan *p)
+{
+    const QnPixels *in = p->in;
+    int64_t n = p->u_end - p->u_first, step = in->channels;
+    for (int64_t c = 0; c < in->channels; c++) {
+        float gain = p->gain[c], bias = p->bias[c];
+        for (int64_t y = p->y_first; y < p->y_end; y++) {
+            int64_t from = (y + p->d.top) * in->width + p->d.left + p->u_first;
+            const uint8_t *src = in->data + from * step + c;
+            float *row = out_row(p, c, y);
+            if (p->d.flip) {
+                row += p->f.out_width - 1 - p->u_first;
+                for (int64_t i = 0; i < n; i++)
+                    row[-i] = (float)src[i * step] * gain + bias;
+            } else if (step == 1) {
+                row += p->u_first;
+                for (int64_t i = 0; i < n; i++)
+                    row[i] = (float)src[i] * gain + bias;
+            } else {
+                row += p->u_first;
+                for (int64_t i = 0; i < n; i++)
+                    row[i] = (float)src[i * step] * gain + bias;
+            }
+        }
+    }
+}
+
+static void resize_pixels(const Plan *p)
+{
+    QnResize r;
+    float value[QN_RESIZE_COLUMNS * QN_IMAGE_MAX_CHANNELS];
+    int64_t channels = p->in->channels;
+    for (int64_t u = p->u_first; u < p->u_end; u += r.count) {
+        qn_resize_columns(&r, p->in->width, p->f.width, p->d.left + u, p->d.left + p->u_end);
+        for (int64_t y = p->y_first; y < p->y_end; y++) {
+            qn_resize_row(&r, p->in, p->f.height, y + p->d.top, value);
+            for (int64_t c = 0; c < channels; c++) {
+                float *row = out_row(p, c, y);
+                for (int64_t i = 0; i < r.count; i++) {
+                    int64_t x = p->d.flip ? p->f.out_width - 1 - u - i : u + i;
+                    row[x] = value[i * channels + c] * p->gain[c] + p->bias[c];
+                }
+            }
+        }
+    }
+}
+
+/* The mean, which is 0 once normalised. */
+static void cut_hole(const Plan *p)
+{
+    int64_t top = QN_MAX((int64_t)0, p->d.hole_top), left = QN_MAX((int64_t)0, p->d.hole_left);
+    int64_t bottom = QN_MIN(p->f.out_height, p->d.hole_bottom);
+    int64_t right = QN_MIN(p->f.out_width, p->d.hole_right);
+    for (int64_t c = 0; c < p->in->channels; c++)
+        for (int64_t y = top; y < bottom; y++)
+            for (int64_t x = left; x < right; x++)
+                out_row(p, c, y)[x] = 0.0f;
+}
+
 void qn_augment_apply(const QnAugment *a, const QnPixels *in, uint64_t seed, uint64_t epoch,
                       int64_t index, float *out)
 {
-    Frame f = frame_of(a, in->height, in->width);
-    Draw d = { 0 };
-    if (a->random_crop || a->flip || a->cutout || a->crop_height)
-        d = draw_sample(a, &f, seed, epoch, index);
-    float gain[QN_IMAGE_MAX_CHANNELS], bias[QN_IMAGE_MAX_CHANNELS], hole[QN_IMAGE_MAX_CHANNELS];
-    for (int64_t c = 0; c < in->channels; c++) {
-        bool normal = a->normalize_channels > 0;
-        gain[c] = normal ? 1.0f / (255.0f * a->std[c]) : 1.0f / 255.0f;
-        bias[c] = normal ? -a->mean[c] / a->std[c] : 0.0f;
-        hole[c] = 0.0f; /* the mean, once normalised */
-    }
-    int64_t plane = f.out_height * f.out_width;
-    for (int64_t y = 0; y < f.out_height; y++)
-        for (int64_t x = 0; x < f.out_width; x++) {
-            float value[QN_IMAGE_MAX_CHANNELS] = { 0 };
-            int64_t sy = y + d.top, sx = (d.flip ? f.out_width - 1 - x : x) + d.left;
-            if (sy >= 0 && sy < f.height && sx >= 0 && sx < f.width)
-                resized_pixel(in, f.height, f.width, sy, sx, value);
-            bool cut = y >= d.hole_top && y < d.hole_bottom && x >= d.hole_left && x < d.hole_right;
-            for (int64_t c = 0; c < in->channels; c++)
-                out[c * plane + y * f.out_width + x] = cut ? hole[c] : value[c] * gain[c] + bias[c];
-        }
+    Plan p = make_plan(a, in, seed, epoch, index, out);
+    if (p.y_end - p.y_first < p.f.out_height || p.u_end - p.u_first < p.f.out_width)
+        fill_padding(&p);
+    if (p.f.height == in->height && p.f.width == in->width)
+        copy_pixels(&p);
+    else
+        resize_pixels(&p);
+    if (a->cutout)
+        cut_hole(&p);
 }

@@ -39,7 +39,4 @@ QnAugment qn_augment_without_random(const QnAugment *a);
 void qn_augment_apply(const QnAugment *a, const QnPixels *in, uint64_t seed, uint64_t epoch,
                       int64_t index, float *out);
 
-/* Antialiased bilinear resize of 8-bit pixels (half-pixel centres); out: (height, width, C). */
-void qn_augment_resize(const QnPixels *in, int64_t height, int64_t width, uint8_t *out);
-
 #endif

@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "io/image.h"
+#include "io/resize.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -20,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         QnPixels p = qn_image_pixels(&image);
         uint8_t small[7 * 5 * 3];
         if (image.height * image.width < 1 << 16)
-            qn_augment_resize(&p, 7, 5, small);
+            qn_resize_image(&p, 7, 5, small);
     }
     qn_image_fini(&image);
     return 0;

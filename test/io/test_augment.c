@@ -5,6 +5,7 @@
 
 #include "base/compiler.h"
 #include "io/augment.h"
+#include "io/resize.h"
 
 static uint8_t ramp[8 * 8 * 3];
 
@@ -122,19 +123,19 @@ static void test_resize(void **state)
 {
     uint8_t in[4] = { 0, 100, 100, 200 }, out[16], one;
     QnPixels p = { in, 2, 2, 1 };
-    qn_augment_resize(&p, 4, 4, out);
+    qn_resize_image(&p, 4, 4, out);
     assert_int_equal(out[0], 0); /* half-pixel centres: the corner is the corner */
     assert_int_equal(out[1], 25);
     assert_int_equal(out[2], 75);
     assert_int_equal(out[5], 50);
     assert_int_equal(out[15], 200);
-    qn_augment_resize(&p, 1, 1, &one);
+    qn_resize_image(&p, 1, 1, &one);
     assert_int_equal(one, 100); /* shrinking averages all */
     uint8_t stripes[64], small[16];
     for (int i = 0; i < 64; i++)
         stripes[i] = i % 2 ? 255 : 0;
     QnPixels s = { stripes, 8, 8, 1 };
-    qn_augment_resize(&s, 4, 4, small);
+    qn_resize_image(&s, 4, 4, small);
     for (int i = 0; i < 16; i++) /* antialiased, not picked */
         assert_in_range(small[i], 90, 165);
     QnAugment a = { .resize_height = 4, .resize_width = 4, .crop_height = 2, .crop_width = 2 };
@@ -142,6 +143,51 @@ static void test_resize(void **state)
     qn_augment_apply(&a, &p, 0, 0, 0, x);
     assert_float_equal(x[0], 50.0 / 255, 1e-6);
     assert_float_equal(x[3], 150.0 / 255, 1e-6);
+}
+
+/* Against the filter written out for one pixel, on sizes that need several runs of columns. */
+static void test_resize_in_runs_of_columns(void **state)
+{
+    enum { W = 3000, H = 7 };
+    static uint8_t in[W * H * 2], out[700 * 5 * 2];
+    for (int i = 0; i < W * H * 2; i++)
+        in[i] = (uint8_t)(i * 7919 % 251);
+    QnPixels p = { in, H, W, 2 };
+    static const int widths[] = { 3, 299, 700 };
+    for (int k = 0; k < 3; k++) {
+        int w = widths[k], h = 5;
+        qn_resize_image(&p, h, w, out);
+        for (int y = 0; y < h; y += 2)
+            for (int x = 0; x < w; x += 1 + w / 37)
+                for (int c = 0; c < 2; c++) {
+                    double sum = 0, total = 0, sx = (double)W / w, sy = (double)H / h;
+                    for (int i = 0; i < H; i++)
+                        for (int j = 0; j < W; j++) {
+                            double wy = 1 - fabs(i + 0.5 - (y + 0.5) * sy) / sy;
+                            double wx = 1 - fabs(j + 0.5 - (x + 0.5) * sx) / sx;
+                            if (wy <= 0 || wx <= 0)
+                                continue;
+                            sum += wy * wx * in[(i * W + j) * 2 + c];
+                            total += wy * wx;
+                        }
+                    assert_true(fabs(out[(y * w + x) * 2 + c] - sum / total) < 0.51);
+                }
+    }
+    QnAugment a = { .resize_height = 5, .resize_width = 2 };
+    int64_t height, width;
+    assert_fails(qn_augment_check(&a, H, W, 2, &height, &width), QN_EARG, "more than 1000 times");
+}
+
+static void test_short_side(void **state)
+{
+    QnAugment a = { .resize_short = 4 };
+    int64_t h, w;
+    assert_ok(qn_augment_check(&a, 8, 13, 3, &h, &w));
+    assert_true(h == 4 && w == 7);
+    assert_ok(qn_augment_check(&a, 100, 3, 3, &h, &w));
+    assert_true(h == 133 && w == 4);
+    a.resize_height = a.resize_width = 5;
+    assert_fails(qn_augment_check(&a, 8, 8, 3, &h, &w), QN_EARG, "not both");
 }
 
 static void test_options_are_checked(void **state)
