@@ -1,4 +1,5 @@
 #include "io/loader.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -41,6 +42,7 @@ struct QnLoader {
     QnLoaderPosition issue; /* of the next batch for a worker */
     QnLoaderPosition give;  /* of the next batch for the caller */
     Slot *held;             /* what the caller reads now, or NULL */
+    int64_t wait_ns;        /* of the caller, for workers */
 
     int64_t *order; /* of order_epoch; NULL without shuffle */
     uint64_t order_epoch;
@@ -305,6 +307,9 @@ int64_t qn_loader_steps(const QnLoader *l)
 static Slot *wait_for_slot(QnLoader *l)
 {
     Slot *s = &l->slots[l->taken % (uint64_t)l->slot_count];
+    if (s->state == SLOT_READY)
+        return s;
+    int64_t from = qn_clock_ns();
     if (!l->thread_count && s->state == SLOT_FREE) {
         issue_slot(l);
         fill_slot(l, s);
@@ -312,6 +317,7 @@ static Slot *wait_for_slot(QnLoader *l)
     }
     while (s->state != SLOT_READY)
         pthread_cond_wait(&l->filled, &l->lock);
+    l->wait_ns += qn_clock_ns() - from;
     return s;
 }
 
@@ -350,6 +356,11 @@ done:
 QnLoaderPosition qn_loader_position(const QnLoader *l)
 {
     return l->give; /* only the caller's own thread changes it */
+}
+
+int64_t qn_loader_wait_ns(const QnLoader *l)
+{
+    return l->wait_ns;
 }
 
 QnStatus qn_loader_seek(QnLoader *l, QnLoaderPosition p)

@@ -54,5 +54,8 @@ QnStatus qn_loader_next(QnLoader *loader, QnBatch *out);
  */
 QnLoaderPosition qn_loader_position(const QnLoader *loader);
 QnStatus qn_loader_seek(QnLoader *loader, QnLoaderPosition position);
+/* How long qn_loader_next has waited for workers in all: near 0, unless the data are the
+ * bottleneck. */
+int64_t qn_loader_wait_ns(const QnLoader *loader);
 
 #endif

@@ -262,6 +262,20 @@ static void test_steady_state_allocates_nothing(void **state)
     qn_dataset_free(&t->head);
 }
 
+static void test_waiting_is_measured(void **state)
+{
+    Toy *t = toy_new(16);
+    t->slow = true;
+    int64_t got[32];
+    QnLoader *l;
+    assert_ok(qn_loader_new(&t->head, &(QnLoaderOptions){ .batch = 8, .workers = -1 }, &l));
+    assert_int_equal(qn_loader_wait_ns(l), 0);
+    record(l, 4, got);
+    assert_true(qn_loader_wait_ns(l) > 3000000); /* 32 samples of 0.12 ms on average */
+    qn_loader_free(l);
+    qn_dataset_free(&t->head);
+}
+
 static void test_may_be_freed_at_any_time(void **state)
 {
     Toy *t = toy_new(64);
