@@ -1,6 +1,7 @@
 #include "cli/report.h"
 
 #include "base/file.h"
+#include "rt/tune.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -121,17 +122,17 @@ static QnStatus report(QnReport *r, const char *run, const QnTrainResult *t, con
     return st;
 }
 
-static QnStatus train(QnArgs *a, QnSetup *s, bool *was_interrupted)
+static QnStatus train(QnArgs *a, QnSetup *s, const char *run, bool *was_interrupted)
 {
-    char run[4096];
+    char kernels[4096];
     QnMetrics metrics = { 0 };
     QnTrainResult result = { 0 };
     QnReport r;
     bool resume = a->text[RESUME] != NULL;
-    snprintf(run, sizeof run, "%s%s", a->text[OUT] ? "" : "runs/",
-             a->text[OUT] ? a->text[OUT] : s->recipe->name);
     QN_TRY(prepare_folder(run, resume));
     QN_TRY(store_recipe(s, run));
+    snprintf(kernels, sizeof kernels, "%.4000s/kernels.json", run);
+    QN_TRY(qn_setup_record(s, kernels));
     qn_report_init(&r, a, s);
     qn_report_start(&r, run);
     QnTrainEvents events = qn_report_events(&r);
@@ -150,20 +151,51 @@ static QnStatus train(QnArgs *a, QnSetup *s, bool *was_interrupted)
     return st;
 }
 
+/* The run's folder, by -o or the recipe's name. */
+static QnStatus folder_of_run(const QnArgs *a, char *out, size_t bytes)
+{
+    QnRecipe *r;
+    if (a->text[OUT]) {
+        snprintf(out, bytes, "%s", a->text[OUT]);
+        return QN_OK;
+    }
+    QN_TRY(qn_recipe_open(a->positional[0], a->many, a->n_many, &r));
+    snprintf(out, bytes, "runs/%s", r->name);
+    qn_recipe_free(r);
+    return QN_OK;
+}
+
+/* A resumed run repeats the kernels that it began with, whatever has been measured since. */
+static QnStatus choices_of_run(const QnArgs *a, const char *run, QnChoices **out)
+{
+    char path[4096];
+    *out = NULL;
+    snprintf(path, sizeof path, "%.4000s/kernels.json", run);
+    return a->text[RESUME] && qn_file_exists(path) ? qn_choices_read(path, out) : QN_OK;
+}
+
 static int run(QnArgs *a)
 {
-    char extra[2][64];
+    char extra[2][64], folder[4096];
     QnSetup s;
+    QnChoices *choices = NULL;
     bool was_interrupted = false;
     QnStatus st = collect_settings(a, extra);
     if (st == QN_OK)
+        st = folder_of_run(a, folder, sizeof folder);
+    if (st == QN_OK)
+        st = choices_of_run(a, folder, &choices);
+    if (st == QN_OK)
         st = qn_setup_open(&s, a->positional[0], a->many, a->n_many, a->text[DEVICE],
-                           &(QnSessionOptions){ .training = true });
-    if (st != QN_OK)
+                           &(QnSessionOptions){ .training = true, .choices = choices });
+    if (st != QN_OK) {
+        qn_choices_free(choices);
         return qn_cli_fail(a);
-    st = train(a, &s, &was_interrupted);
+    }
+    st = train(a, &s, folder, &was_interrupted);
     int code = st != QN_OK ? qn_cli_fail(a) : was_interrupted ? QN_EXIT_INTERRUPTED : QN_EXIT_OK;
     qn_setup_close(&s);
+    qn_choices_free(choices);
     return code;
 }
 

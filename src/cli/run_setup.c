@@ -1,6 +1,7 @@
 #include "cli/run_setup.h"
 
 #include "base/file.h"
+#include "rt/tune.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +13,30 @@ static QnStatus open_all(QnSetup *s, const char *recipe, const char *const *sett
     QN_TRY(qn_data_open(s->recipe, &s->data));
     bool strict = s->recipe->determinism == QN_DETERMINISM_STRICT;
     QN_TRY(qn_cli_device(device, s->recipe->threads, strict, &s->device));
-    return qn_session_new(s->recipe, qn_dataset_spec(s->data.train), s->device, options,
-                          &s->session);
+    QnSessionOptions o = *options;
+    if (!o.choices) {
+        char path[4096];
+        QN_TRY(qn_cli_cache_path("kernels.json", path, sizeof path));
+        QN_TRY(qn_choices_read(path, &s->choices));
+        o.choices = s->choices;
+    }
+    return qn_session_new(s->recipe, qn_dataset_spec(s->data.train), s->device, &o, &s->session);
+}
+
+QnStatus qn_setup_record(const QnSetup *s, const char *path)
+{
+    const QnPlan *plans[] = { s->session->train_plan, s->session->update_plan,
+                              s->session->eval_plan };
+    QnChoices *c = qn_choices_new();
+    QnStatus st = c ? QN_OK : QN_ENOMEM;
+    for (int i = 0; st == QN_OK && i < QN_COUNT(plans); i++) {
+        if (plans[i])
+            st = qn_plan_record(plans[i], c);
+    }
+    if (st == QN_OK)
+        st = qn_choices_write(c, path);
+    qn_choices_free(c);
+    return st;
 }
 
 QnStatus qn_setup_open(QnSetup *s, const char *recipe, const char *const *settings, int n_settings,

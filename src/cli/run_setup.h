@@ -15,10 +15,14 @@ typedef struct QnSetup {
     QnChoices *choices;
 } QnSetup;
 
-/* Opens everything; on failure all is closed again. settings are --set words, in order. */
+/* Opens everything; on failure all is closed again. settings are --set words, in order. Kernel
+ * choices come from options->choices, else from what `quern tune` has left on this machine. */
 QnStatus qn_setup_open(QnSetup *s, const char *recipe, const char *const *settings, int n_settings,
                        const char *device, const QnSessionOptions *options);
 void qn_setup_close(QnSetup *s);
+
+/* Writes the kernels that the session's plans run to `path`. */
+QnStatus qn_setup_record(const QnSetup *s, const char *path);
 
 /* A trained model: RUN is a run's folder (its recipe.yaml and best or newest checkpoint). */
 QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,

@@ -63,15 +63,39 @@ static void update_adamw(const Update *u, QnValue **p)
     assign_all(u, n, m, 2, p);
 }
 
+static void update_lamb(const Update *u, QnValue **p)
+{
+    const QnOptim *o = u->o;
+    QnValue *m[] = { moment(u, "m"), moment(u, "v") };
+    QnNode *n = qn_lamb(u->net->g, u->p->state, m[0], m[1], u->grad, u->lr, u->t, o->beta1,
+                        o->beta2, o->eps, u->decay);
+    assign_all(u, n, m, 2, p);
+}
+
+static void update_adagrad(const Update *u, QnValue **p)
+{
+    QnValue *v = moment(u, "v");
+    QnNode *n = qn_adagrad(u->net->g, u->p->state, v, u->grad, u->lr, u->t, 0, u->decay, u->o->eps);
+    assign_all(u, n, &v, 1, p);
+}
+
+static void update_rmsprop(const Update *u, QnValue **p)
+{
+    const QnOptim *o = u->o;
+    QnValue *m[] = { moment(u, "v"), o->momentum > 0 ? moment(u, "momentum") : NULL };
+    QnNode *n = qn_rmsprop(u->net->g, u->p->state, m[0], m[1], u->grad, u->lr,
+                           o->alpha > 0 ? o->alpha : 0.99, o->momentum, u->decay, o->eps);
+    assign_all(u, n, m, m[1] ? 2 : 1, p);
+}
+
 typedef struct Rule {
     const char *name;
     void (*update)(const Update *u, QnValue **p);
 } Rule;
 
 static const Rule rules[] = {
-    { "sgd", update_sgd },
-    { "adam", update_adam },
-    { "adamw", update_adamw },
+    { "sgd", update_sgd },   { "adam", update_adam },       { "adamw", update_adamw },
+    { "lamb", update_lamb }, { "adagrad", update_adagrad }, { "rmsprop", update_rmsprop },
 };
 
 static const Rule *find_rule(const char *name)
@@ -94,24 +118,6 @@ static QnStatus unknown(const char *name)
     return qn_fail(QN_EUSAGE, "no optimizer '%s'; there are %s", name, list);
 }
 
-/* sqrt(sum over all gradients of the sum of squares), in f32. */
-static QnValue *global_norm(QnGraph *g, QnValue *const *grads, int64_t n)
-{
-    QnValue *total = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        QnValue *s = qn_sum(g, qn_mul(g, grads[i], grads[i]), (QnInts){ 0 }, false);
-        total = total ? qn_add(g, total, s) : s;
-    }
-    return total ? qn_sqrt(g, total) : NULL;
-}
-
-/* Pascanu et al. 2013: every gradient times clip / max(norm, clip). */
-static QnValue *norm_scale(QnGraph *g, QnValue *norm, double clip)
-{
-    QnValue *limit = qn_scalar_like(g, norm, clip);
-    return qn_div(g, limit, qn_maximum(g, norm, limit));
-}
-
 static void average(QnNet *net, const QnOptim *o, const QnParam *p, QnValue *now)
 {
     QnGraph *g = net->g;
@@ -130,16 +136,21 @@ QnStatus qn_optim_apply(QnNet *net, const QnOptim *o, QnValue *const *grads, QnV
     const Rule *rule = find_rule(o->name);
     if (!rule)
         return unknown(o->name);
-    QnValue *norm = o->clip_norm > 0 ? global_norm(g, grads, net->n_params) : NULL;
-    QnValue *scale = norm ? norm_scale(g, norm, o->clip_norm) : NULL;
+    int n = (int)net->n_params;
+    QnValue *norm = NULL, **d = qn_arena_array(g->arena, (size_t)n + 1, sizeof *d);
+    if (!d)
+        return QN_ENOMEM;
+    memcpy(d, grads, (size_t)n * sizeof *d);
+    if (o->clip_norm > 0)
+        norm = qn_clip_global_norm(g, grads, n, o->clip_norm, d);
+    if (o->clip_value > 0)
+        qn_clip_values(g, d, n, o->clip_value, d);
     int64_t one = 1;
     QnValue *t = qn_add(g, step, qn_constant(g, QN_DTYPE_I64, &(QnShape){ 0 }, &one));
-    for (int64_t i = 0; i < net->n_params; i++) {
+    for (int i = 0; i < n; i++) {
         const QnParam *p = &net->params[i];
-        QnValue *d = scale ? qn_mul(g, grads[i], scale) : grads[i], *now;
-        if (o->clip_value > 0)
-            d = qn_clip(g, d, -o->clip_value, o->clip_value);
-        Update u = { net, o, p, d, lr, t, p->decay ? o->weight_decay : 0 };
+        QnValue *now;
+        Update u = { net, o, p, d[i], lr, t, p->decay ? o->weight_decay : 0 };
         qn_scope_push(g, p->name);
         rule->update(&u, &now);
         if (o->ema > 0)

@@ -338,6 +338,18 @@ QnPlanMemory qn_plan_memory(const QnPlan *p)
     return p->memory;
 }
 
+QnStatus qn_plan_record(const QnPlan *p, QnChoices *c)
+{
+    for (int64_t i = 0; i < p->n_steps; i++) {
+        const QnPrepared *k = &p->steps[i].prepared;
+        char key[QN_SELECT_KEY_BYTES];
+        qn_select_key(p->device, k->node, key);
+        if (!qn_choices_find(c, key))
+            QN_TRY(qn_choices_set(c, key, k->kernel->name, 0));
+    }
+    return QN_OK;
+}
+
 int64_t qn_plan_n_steps(const QnPlan *p)
 {
     return p->n_steps;

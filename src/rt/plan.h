@@ -42,6 +42,9 @@ typedef struct QnPlanMemory {
 } QnPlanMemory;
 QnPlanMemory qn_plan_memory(const QnPlan *p);
 
+/* Adds the kernel of every step to the choices, so that another plan repeats them. */
+QnStatus qn_plan_record(const QnPlan *p, QnChoices *c);
+
 /* The steps, for explain, profile and tests. */
 typedef struct QnPlanStep {
     const QnNode *node;

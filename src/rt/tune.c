@@ -1,0 +1,306 @@
+#include "rt/tune.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROUNDS = 5, FILE_LIMIT = 64 << 20 };
+
+#define REFERENCE_MAX_FLOPS                                                                        \
+    5e7               /* the float64 reference is some hundred times slower than kernels */
+#define SLOT_NS   2e6 /* a round of one kernel lasts about this long */
+#define TOLERANCE 2e-2
+
+/* ---- buffers ---- */
+
+typedef struct Bench {
+    QnDevice *d;
+    const QnNode *n;
+    const void **in;
+    void **out;
+    float **want; /* outputs of the kernel that the others are compared with */
+} Bench;
+
+static void fill(void *p, const QnType *t)
+{
+    int64_t n = qn_shape_count(&t->shape);
+    uint32_t seed = 12345;
+    if (!qn_dtype_is_float(t->dtype)) {
+        memset(p, 0, (size_t)qn_type_bytes(t)); /* an index that is always in range */
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        float x =
+            (float)(seed >> 8) * 0x1p-24f + 0.25f; /* positive: a variance may be among them */
+        qn_dtype_from_f32(t->dtype, &x, (char *)p + (size_t)i * qn_dtype_bytes(t->dtype), 1);
+    }
+}
+
+static void bench_fini(Bench *b)
+{
+    for (int i = 0; b->in && i < b->n->n_in; i++) {
+        if (b->in[i])
+            qn_free_aligned((void *)(uintptr_t)b->in[i], (size_t)qn_type_bytes(&b->n->in[i]->type));
+    }
+    for (int i = 0; i < b->n->n_out; i++) {
+        if (b->out && b->out[i])
+            qn_free_aligned(b->out[i], (size_t)qn_type_bytes(&b->n->out[i].type));
+        if (b->want)
+            qn_free(b->want[i]);
+    }
+    qn_free(b->in);
+    qn_free(b->out);
+    qn_free(b->want);
+}
+
+static QnStatus bench_init(Bench *b, QnDevice *d, const QnNode *n)
+{
+    *b = (Bench){ .d = d, .n = n };
+    b->in = qn_alloc_array((size_t)n->n_in + 1, sizeof *b->in);
+    b->out = qn_alloc_array((size_t)n->n_out + 1, sizeof *b->out);
+    b->want = qn_alloc_array((size_t)n->n_out + 1, sizeof *b->want);
+    bool ok = b->in && b->out && b->want;
+    for (int i = 0; ok && i < n->n_in; i++) {
+        if (!n->in[i])
+            continue;
+        void *p = qn_alloc_aligned((size_t)qn_type_bytes(&n->in[i]->type));
+        ok = p != NULL;
+        b->in[i] = p;
+        if (ok)
+            fill(p, &n->in[i]->type);
+    }
+    for (int i = 0; ok && i < n->n_out; i++) {
+        b->out[i] = qn_alloc_aligned((size_t)qn_type_bytes(&n->out[i].type));
+        ok = b->out[i] != NULL;
+    }
+    if (ok)
+        return QN_OK;
+    bench_fini(b);
+    return QN_ENOMEM;
+}
+
+/* ---- one kernel ---- */
+
+typedef struct Runner {
+    QnPrepared prepared;
+    void *workspace;
+    bool is_ready;
+} Runner;
+
+static QnStatus runner_init(Runner *r, const Bench *b, const QnKernel *k)
+{
+    *r = (Runner){ .prepared = { .kernel = k, .node = b->n, .env = &b->d->env } };
+    if (k->prepare)
+        QN_TRY(k->prepare(&r->prepared));
+    r->is_ready = true;
+    r->workspace = qn_alloc_aligned(r->prepared.workspace_bytes + 1);
+    return r->workspace ? QN_OK : QN_ENOMEM;
+}
+
+static void runner_fini(Runner *r)
+{
+    if (r->is_ready && r->prepared.kernel->fini)
+        r->prepared.kernel->fini(&r->prepared);
+    if (r->workspace)
+        qn_free_aligned(r->workspace, r->prepared.workspace_bytes + 1);
+}
+
+static QnStatus run_once(Runner *r, const Bench *b)
+{
+    return r->prepared.kernel->run(&r->prepared, b->in, b->out, r->workspace);
+}
+
+/* Keeps the outputs as what others must give, or measures how far they are from that. */
+static QnStatus compare(Bench *b, double *error)
+{
+    *error = 0;
+    for (int i = 0; i < b->n->n_out; i++) {
+        const QnType *t = &b->n->out[i].type;
+        int64_t n = qn_shape_count(&t->shape);
+        float *got = qn_alloc_array((size_t)n + 1, sizeof *got);
+        if (!got)
+            return QN_ENOMEM;
+        qn_dtype_to_f32(t->dtype, b->out[i], got, n);
+        if (!b->want[i]) {
+            b->want[i] = got;
+            continue;
+        }
+        double scale = 1e-6, off = 0;
+        for (int64_t k = 0; k < n; k++) {
+            double w = b->want[i][k], g = got[k];
+            if (isnan(w) && isnan(g))
+                continue;
+            scale = fmax(scale, fabs(w));
+            off = isfinite(g - w) || g == w ? fmax(off, g == w ? 0 : fabs(g - w)) : INFINITY;
+        }
+        *error = fmax(*error, off / scale);
+        qn_free(got);
+    }
+    return QN_OK;
+}
+
+/* The fastest of some runs; the number of runs a round is set by the first. */
+static QnStatus time_kernel(Runner *r, const Bench *b, double *ns)
+{
+    int64_t start = qn_clock_ns();
+    QN_TRY(run_once(r, b));
+    double one = (double)(qn_clock_ns() - start);
+    int runs = one > SLOT_NS ? 1 : (int)fmin(1000, SLOT_NS / fmax(one, 100));
+    start = qn_clock_ns();
+    for (int i = 0; i < runs; i++)
+        QN_TRY(run_once(r, b));
+    one = (double)(qn_clock_ns() - start) / runs;
+    *ns = *ns > 0 ? fmin(*ns, one) : one;
+    return QN_OK;
+}
+
+/* ---- a node ---- */
+
+static int by_rank(const QnDevice *d, const QnNode *n, QnTuneResult *rows)
+{
+    int count = 0;
+    for (int i = 0; i < d->backend->n_kernels && count < QN_TUNE_MAX_KERNELS; i++) {
+        const QnKernel *k = d->backend->kernels[i];
+        if ((k->op && k->op != n->op) || qn_select_reason(d, k, n))
+            continue;
+        int at = count++;
+        for (; at > 0 && rows[at - 1].kernel->rank < k->rank; at--)
+            rows[at] = rows[at - 1];
+        rows[at] = (QnTuneResult){ .kernel = k };
+    }
+    return count;
+}
+
+static bool is_contender(const QnTuneResult *row, int n)
+{
+    return row->kernel->rank > 0 || n == 1;
+}
+
+/* Results first: the lowest rank (the reference, where it is quick enough) says what is right. */
+static QnStatus check_all(Bench *b, Runner *runners, QnTuneResult *rows, int n)
+{
+    bool slow = qn_cost_of(b->n).flops > REFERENCE_MAX_FLOPS;
+    for (int i = n - 1; i >= 0; i--) {
+        if (rows[i].kernel->rank == 0 && slow && n > 1) {
+            rows[i].refused = "the reference is too slow to ask";
+            continue;
+        }
+        if (runner_init(&runners[i], b, rows[i].kernel) != QN_OK ||
+            run_once(&runners[i], b) != QN_OK) {
+            rows[i].refused = "it failed";
+            continue;
+        }
+        QN_TRY(compare(b, &rows[i].error));
+        if (!(rows[i].error <= TOLERANCE))
+            rows[i].refused = "its result is wrong";
+        else if (!is_contender(&rows[i], n))
+            rows[i].refused = "the reference runs only where nothing else can";
+    }
+    return QN_OK;
+}
+
+QnStatus qn_tune_node(QnDevice *d, const QnNode *node, QnChoices *choices, QnTuneResult *results,
+                      int *n_results)
+{
+    QnTuneResult rows[QN_TUNE_MAX_KERNELS];
+    Runner runners[QN_TUNE_MAX_KERNELS] = { 0 };
+    Bench b;
+    int n = by_rank(d, node, rows), contenders = 0;
+    for (int i = 0; i < n; i++)
+        contenders += rows[i].kernel->rank > 0;
+    if (n_results)
+        *n_results = 0;
+    if (contenders < 2)
+        return QN_OK;
+    QN_TRY(bench_init(&b, d, node));
+    QnStatus st = check_all(&b, runners, rows, n);
+    for (int round = 0; st == QN_OK && round < ROUNDS; round++) { /* alternating: noise hits all */
+        for (int i = 0; st == QN_OK && i < n; i++) {
+            if (!rows[i].refused)
+                st = time_kernel(&runners[i], &b, &rows[i].ns);
+        }
+    }
+    int best = -1;
+    for (int i = 0; i < n; i++) {
+        if (!rows[i].refused && (best < 0 || rows[i].ns < rows[best].ns))
+            best = i;
+        runner_fini(&runners[i]);
+    }
+    bench_fini(&b);
+    if (st == QN_OK && best >= 0) {
+        char key[QN_SELECT_KEY_BYTES];
+        st = qn_choices_set(choices, qn_select_key(d, node, key), rows[best].kernel->name,
+                            rows[best].ns);
+    }
+    if (st == QN_OK && results) {
+        memcpy(results, rows, (size_t)n * sizeof *rows);
+        *n_results = n;
+    }
+    return st;
+}
+
+/* ---- the file ---- */
+
+QnStatus qn_choices_write(const QnChoices *c, const char *path)
+{
+    QnStr text = { 0 };
+    QnJsonWriter w;
+    qn_json_begin(&w, &text, 1);
+    qn_json_open_object(&w);
+    for (int64_t i = 0; i < c->n; i++) {
+        qn_json_key(&w, c->items[i].key);
+        qn_json_open_object(&w);
+        qn_json_put_string(&w, "kernel", c->items[i].kernel);
+        qn_json_put_double(&w, "ns", c->items[i].ns);
+        qn_json_close(&w);
+    }
+    qn_json_close(&w);
+    QnStatus st = qn_json_end(&w);
+    if (st == QN_OK)
+        st = qn_file_write_atomic(path, qn_str_text(&text), text.n);
+    qn_str_fini(&text);
+    return st;
+}
+
+static QnStatus read_choices(QnChoices *c, const QnJson *o)
+{
+    if (o->type != QN_JSON_OBJECT)
+        return qn_fail(QN_EFORMAT, "expected an object of node keys");
+    for (int64_t i = 0; i < o->n; i++) {
+        const QnJson *kernel, *ns;
+        QN_TRY(qn_json_need(&o->items[i], "kernel", QN_JSON_STRING, &kernel));
+        QN_TRY(qn_json_need(&o->items[i], "ns", QN_JSON_DOUBLE, &ns));
+        QN_TRY(qn_choices_set(c, o->items[i].key, kernel->string, qn_json_double(ns)));
+    }
+    return QN_OK;
+}
+
+QnStatus qn_choices_read(const char *path, QnChoices **out)
+{
+    QnChoices *c = qn_choices_new();
+    if (!c)
+        return QN_ENOMEM;
+    char *text = NULL;
+    size_t bytes;
+    QnStatus st = QN_OK;
+    if (qn_file_exists(path)) {
+        QnArena *arena = qn_arena_new();
+        const QnJson *o;
+        st = arena ? qn_file_read(path, FILE_LIMIT, &text, &bytes) : QN_ENOMEM;
+        if (st == QN_OK && (st = qn_json_parse(arena, text, bytes, &o)) == QN_OK)
+            st = read_choices(c, o);
+        if (st != QN_OK)
+            qn_fail_prefix("%s", path);
+        qn_free(text);
+        qn_arena_free(arena);
+    }
+    if (st != QN_OK)
+        qn_choices_free(c);
+    else
+        *out = c;
+    return st;
+}
