@@ -76,7 +76,13 @@ static char *compile(const char *text, QnDtype f)
 }
 
 /* Kernels with double arithmetic, which costs up to 64 times as much: a literal without its f, or
- * pow(float, int). The trigonometric functions of CUDA have some for huge arguments. */
+ * pow(float, int). CUDA's trigonometric functions have some for huge arguments. */
+static bool uses_trigonometry(const QnOp *op)
+{
+    const char *text = op->device ? op->device : "";
+    return strstr(text, "qn_sinf") || strstr(text, "qn_cosf") || strstr(text, "qn_tanf");
+}
+
 static int count_f64(const Batch *b, const char *ptx)
 {
     int n = 0;
@@ -88,9 +94,9 @@ static int count_f64(const Batch *b, const char *ptx)
         if (!end)
             fail_msg("%s: no kernel %s in the PTX", it->c.name, it->call.kernel);
         const char *f64 = strstr(at, ".f64");
-        const char *name = it->c.op->name;
-        bool trigonometric = !strcmp(name, "sin") || !strcmp(name, "cos") || !strcmp(name, "tan");
-        if (f64 && f64 < end && !trigonometric) {
+        if (uses_trigonometry(it->c.op))
+            continue;
+        if (f64 && f64 < end) {
             print_message("%s computes in f64\n", it->c.name);
             n++;
         }
