@@ -80,6 +80,59 @@ static QnValue *conv_dw(QnGraph *g, const int64_t *d, QnLayout layout)
     return qn_conv_dw(g, dy, x, &a, &QN_SHAPE(d[3], d[1], d[4], d[4]));
 }
 
+static QnValue *images(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    return input(g, &QN_SHAPE(d[0], d[1], d[2], d[2]), layout);
+}
+
+static QnValue *channel(QnGraph *g, const int64_t *d)
+{
+    return input(g, &QN_SHAPE(d[1]), QN_LAYOUT_PLAIN);
+}
+
+/* d: N, C, H */
+static QnValue *batch_norm(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    QnNode *n = qn_batch_norm(g, images(g, d, layout), channel(g, d), channel(g, d), 1e-5);
+    return in_layout(qn_node_out(g, n, 0), layout);
+}
+
+static QnValue *batch_norm_grad(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    QnValue *in[] = { images(g, d, layout), images(g, d, layout), channel(g, d), channel(g, d),
+                      channel(g, d) };
+    return in_layout(qn_emitn(g, &qn_op_batch_norm_grad, NULL, in, 5), layout);
+}
+
+/* d: N, C, H, kernel, stride */
+static QnPoolAttr pool_attr(const int64_t *d)
+{
+    int64_t p = (d[3] - 1) / 2;
+    return (QnPoolAttr){ .kernel = { 2, { d[3], d[3] } },
+                         .strides = { 2, { d[4], d[4] } },
+                         .pads = { 4, { p, p, p, p } } };
+}
+
+static QnValue *max_pool(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    QnPoolAttr a = pool_attr(d);
+    return in_layout(qn_max_pool(g, images(g, d, layout), &a), layout);
+}
+
+static QnValue *max_pool_grad(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    QnPoolAttr a = pool_attr(d);
+    QnValue *x = images(g, d, layout);
+    QnShape y = qn_max_pool(g, x, &a)->type.shape;
+    return in_layout(qn_max_pool_grad(g, input(g, &y, layout), x, &a), layout);
+}
+
+static QnValue *avg_pool(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    QnPoolAttr a = pool_attr(d);
+    return in_layout(qn_avg_pool(g, images(g, d, layout), &a), layout);
+}
+
 #define CONVS(...)                                                                                 \
     { "conv", conv, { __VA_ARGS__ }, true }, { "conv_dx", conv_dx, { __VA_ARGS__ }, true },        \
     {                                                                                              \
@@ -98,6 +151,13 @@ static const Case cases[] = {
     CONVS(128, 64, 7, 64, 3, 1),
     CONVS(32, 64, 32, 128, 3, 2),
     CONVS(16, 256, 14, 64, 1, 1),
+    { "batch_norm", batch_norm, { 128, 32, 28 }, true },
+    { "batch_norm_grad", batch_norm_grad, { 128, 32, 28 }, true },
+    { "max_pool", max_pool, { 128, 32, 28, 2, 2 }, true },
+    { "max_pool_grad", max_pool_grad, { 128, 32, 28, 2, 2 }, true },
+    { "max_pool", max_pool, { 16, 64, 56, 3, 2 }, true },
+    { "max_pool_grad", max_pool_grad, { 16, 64, 56, 3, 2 }, true },
+    { "avg_pool", avg_pool, { 128, 64, 8, 8, 8 }, true },
 };
 
 /* With one thread the time that it ran, so that a busy machine disturbs less. */

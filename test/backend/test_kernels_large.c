@@ -114,3 +114,77 @@ static void test_conv_dw(void **state)
 {
     run_convs(3);
 }
+
+/* More than one part, channels that fill no vector, a mean far from 0. */
+static void test_batch_norm(void **state)
+{
+    static const int64_t dim[][4] = { { 9, 37, 13, 11 }, { 40, 16, 9, 9 }, { 3, 130, 1, 7 } };
+    for (int i = 0; i < 2 * QN_COUNT(dim); i++) {
+        const int64_t *d = dim[i / 2];
+        QnLayout l = (QnLayout)(i % 2);
+        QnGraph *g = qn_graph_new();
+        QnShape channel = QN_SHAPE(d[1]);
+        QnValue *in[5] = { conv_in(g, QN_DTYPE_F32, d[0], d[1], d[2], d[3], l),
+                           conv_in(g, QN_DTYPE_F32, d[0], d[1], d[2], d[3], l) };
+        for (int k = 2; k < 5; k++)
+            in[k] = check_input(g, QN_DTYPE_F32, &channel, QN_LAYOUT_PLAIN);
+        QnValue *y = &qn_batch_norm(g, in[0], in[2], in[3], 1e-5)->out[0];
+        QnValue *dx = qn_emitn(g, &qn_op_batch_norm_grad, NULL, in, 5);
+        y->type.layout = dx->type.layout = l;
+        assert_true(check_node(g, y, 20, 23, 2e-5) > 0);
+        assert_true(check_node(g, dx, 0.5, 1.5, 5e-5) > 0);
+        qn_graph_free(g);
+    }
+}
+
+static void test_pools(void **state)
+{
+    static const QnPoolAttr attr[] = {
+        { .kernel = { 2, { 2, 2 } } },
+        { .kernel = { 2, { 3, 3 } }, .strides = { 2, { 2, 2 } }, .pads = { 4, { 1, 1, 1, 1 } } },
+        { { 2, { 3, 2 } }, { 2, { 1, 2 } }, { 4, { 2, 0, 1, 1 } }, { 2, { 2, 1 } }, true, true },
+    };
+    for (int i = 0; i < 4 * QN_COUNT(attr); i++) {
+        const QnPoolAttr *a = &attr[i / 4];
+        QnLayout l = (QnLayout)(i % 2);
+        int64_t channels = i % 4 < 2 ? 70 : 5;
+        QnGraph *g = qn_graph_new();
+        QnValue *x = conv_in(g, QN_DTYPE_F32, 3, channels, 11, 14, l), *y[4];
+        y[0] = qn_max_pool(g, x, a);
+        QnValue *dy = check_input(g, QN_DTYPE_F32, &y[0]->type.shape, l);
+        y[1] = qn_avg_pool(g, x, a);
+        y[2] = qn_max_pool_grad(g, dy, x, a);
+        y[3] = qn_avg_pool_grad(g, dy, a, &x->type.shape);
+        for (int k = 0; k < 4; k++) {
+            y[k]->type.layout = l;
+            assert_true(check_node(g, y[k], -1, 1, 1e-5) > 0);
+        }
+        qn_graph_free(g);
+    }
+}
+
+/* The first of several greatest elements wins, and NaN is greater than all. */
+static void test_max_pool_ties_and_nan(void **state)
+{
+    for (int l = 0; l < 2; l++) {
+        QnGraph *g = qn_graph_new();
+        QnPoolAttr a = { .kernel = { 2, { 2, 2 } }, .strides = { 2, { 1, 1 } } };
+        QnValue *x = conv_in(g, QN_DTYPE_F32, 1, 3, 4, 4, (QnLayout)l);
+        QnValue *y = qn_max_pool(g, x, &a);
+        QnValue *dx =
+            qn_max_pool_grad(g, check_input(g, QN_DTYPE_F32, &y->type.shape, (QnLayout)l), x, &a);
+        y->type.layout = dx->type.layout = (QnLayout)l;
+        for (int k = 0; k < 2; k++) {
+            uint64_t seed = 9;
+            Check c = { .n = k ? dx->node : y->node, .tol = 1e-6 };
+            for (int i = 0; i < c.n->n_in; i++)
+                c.in[i] = check_fill(&c.n->in[i]->type, -1, 1, false, &seed);
+            double *v = c.in[k];
+            for (int i = 0; i < 48; i++)
+                v[i] = i % 7 == 0 ? (double)NAN : i % 5 == 0 ? -(double)INFINITY : (double)(i % 3);
+            check_run(&c);
+            assert_true(c.n_run > 0);
+        }
+        qn_graph_free(g);
+    }
+}

@@ -5,22 +5,6 @@
 #include "backend/cpu/conv.h"
 #include "backend/cpu/isa/simd.h"
 
-/* to[j * to_step + i] = from[i * from_step + j]: in blocks that stay in the first-level cache. */
-QN_INLINE void qn_turn(const float *from, int64_t from_step, int64_t rows, int64_t columns,
-                       float *to, int64_t to_step)
-{
-    for (int64_t i0 = 0; i0 < rows; i0 += 16) {
-        int64_t i1 = QN_MIN(rows, i0 + 16);
-        for (int64_t j0 = 0; j0 < columns; j0 += 16) {
-            int64_t j1 = QN_MIN(columns, j0 + 16);
-            for (int64_t j = j0; j < j1; j++) {
-                for (int64_t i = i0; i < i1; i++)
-                    to[j * to_step + i] = from[i * from_step + j];
-            }
-        }
-    }
-}
-
 typedef struct QnBand {
     int64_t begin, end;   /* rows written along pass->first */
     int64_t in_lo, in_hi; /* rows read */

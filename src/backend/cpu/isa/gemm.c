@@ -106,19 +106,30 @@ typedef void TileFn(int64_t k, const float *a, const float *b, float *c, int64_t
     {                                                                                              \
         tile(QN_MIN(m, MR), QN_MIN(v, NV), k, a, b, c, cm, add);                                   \
     }
-#define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
-TILES(1)
-TILES(2)
-TILES(4)
-TILES(6)
-TILES(8)
-TILES(12)
+TILE(1, 1)
+TILE(1, 2)
+TILE(1, 3)
+TILE(2, 1)
+TILE(2, 2)
+TILE(2, 3)
+TILE(4, 1)
+TILE(4, 2)
+TILE(4, 3)
+TILE(6, 1)
+TILE(6, 2)
+TILE(6, 3)
+TILE(8, 1)
+TILE(8, 2)
+TILE(8, 3)
+TILE(12, 1)
+TILE(12, 2)
+TILE(12, 3)
 
-#define ROW(m)                                                                                     \
-    {                                                                                              \
-        tile_##m##_1, tile_##m##_2, tile_##m##_3                                                   \
-    }
-static TileFn *const tiles[][3] = { ROW(1), ROW(2), ROW(4), ROW(6), ROW(8), ROW(12) };
+static TileFn *const tiles[][3] = {
+    { tile_1_1, tile_1_2, tile_1_3 }, { tile_2_1, tile_2_2, tile_2_3 },
+    { tile_4_1, tile_4_2, tile_4_3 }, { tile_6_1, tile_6_2, tile_6_3 },
+    { tile_8_1, tile_8_2, tile_8_3 }, { tile_12_1, tile_12_2, tile_12_3 },
+};
 static const int tile_rows[] = { 1, 2, 4, 6, 8, 12 };
 
 /* The smallest tile with at least m rows. */

@@ -38,4 +38,33 @@ QN_INLINE QnVec qn_vec_set(float x)
     return (QnVec){ 0 } + x;
 }
 
+/* Adds the lanes up, halves first. */
+QN_INLINE float qn_vec_sum(QnVec v)
+{
+    float t[VW];
+    qn_vec_store(t, v);
+    QN_UNROLL for (int n = VW / 2; n > 0; n /= 2)
+    {
+        for (int i = 0; i < n; i++)
+            t[i] += t[i + n];
+    }
+    return t[0];
+}
+
+/* to[j * to_step + i] = from[i * from_step + j], in blocks that stay in the first-level cache. */
+QN_INLINE void qn_turn(const float *from, int64_t from_step, int64_t rows, int64_t columns,
+                       float *to, int64_t to_step)
+{
+    for (int64_t i0 = 0; i0 < rows; i0 += 16) {
+        int64_t i1 = QN_MIN(rows, i0 + 16);
+        for (int64_t j0 = 0; j0 < columns; j0 += 16) {
+            int64_t j1 = QN_MIN(columns, j0 + 16);
+            for (int64_t j = j0; j < j1; j++) {
+                for (int64_t i = i0; i < i1; i++)
+                    to[j * to_step + i] = from[i * from_step + j];
+            }
+        }
+    }
+}
+
 #endif

@@ -1,0 +1,36 @@
+/* Statistics of channels and normalisation by them, for batch norm in either layout. A tensor is
+ * cut into parts whose number depends on its shape alone, and parts are joined in order: the result
+ * has the same bits for any thread count. */
+#ifndef QN_BACKEND_CPU_CHANNELS_H
+#define QN_BACKEND_CPU_CHANNELS_H
+
+#include "base/isa_list.h"
+#include "ir/shape.h"
+
+/* x is (outer, c, inner); channels-last tensors and matrices have inner 1. */
+typedef struct QnChannels {
+    int64_t outer, c, inner, n_parts; /* parts cut `outer` */
+} QnChannels;
+
+QnChannels qn_channels_of(const QnType *x);
+
+typedef struct QnChannelFns {
+    /* Mean and sum of squared differences of each channel over a part: to[0..c), to[c..2c). */
+    void (*stats)(const QnChannels *s, const float *x, int64_t part, float *to);
+    /* y = (x - mean[c]) * scale[c] + bias[c] over a part; y may be x. */
+    void (*affine)(const QnChannels *s, const float *x, const float *mean, const float *scale,
+                   const float *bias, float *y, int64_t part);
+    /* Sums of dy and of dy * (x - mean[c]) over a part: to[0..c), to[c..2c). */
+    void (*grad_sums)(const QnChannels *s, const float *dy, const float *x, const float *mean,
+                      int64_t part, float *to);
+    /* dx = scale[c] * (dy - k0[c] - (x - mean[c]) * k1[c]) over a part; dx may be dy or x. */
+    void (*grad)(const QnChannels *s, const float *dy, const float *x, const float *mean,
+                 const float *scale, const float *k0, const float *k1, float *dx, int64_t part);
+} QnChannelFns;
+
+#define QN_X(name) extern const QnChannelFns qn_channel_fns_##name;
+QN_ISA_LIST(QN_X)
+#undef QN_X
+const QnChannelFns *qn_channels_find(const char *isa);
+
+#endif

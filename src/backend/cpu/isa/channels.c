@@ -1,0 +1,214 @@
+/* Passes over one part of a tensor, by channel. With adjacent channels (inner 1) eight pixels are
+ * folded at a time, so that the sums in memory are touched less often; else a channel's row is
+ * folded in vectors. */
+#include "backend/cpu/channels.h"
+#include "backend/cpu/isa/simd.h"
+
+#include <string.h>
+
+static int64_t part_begin(const QnChannels *s, int64_t part)
+{
+    return s->outer / s->n_parts * part + QN_MIN(part, s->outer % s->n_parts);
+}
+
+/* ---- adjacent channels: n pixels of c ---- */
+
+static void sum_pixels(const float *x, int64_t n, int64_t c, float *sum)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8, x += 8 * c) {
+        QN_IVDEP for (int64_t j = 0; j < c; j++)
+        {
+            const float *p = x + j;
+            sum[j] += ((p[0] + p[c]) + (p[2 * c] + p[3 * c])) +
+                      ((p[4 * c] + p[5 * c]) + (p[6 * c] + p[7 * c]));
+        }
+    }
+    for (; i < n; i++, x += c) {
+        QN_IVDEP for (int64_t j = 0; j < c; j++) sum[j] += x[j];
+    }
+}
+
+QN_INLINE float square(float x)
+{
+    return x * x;
+}
+
+static void square_pixels(const float *x, const float *mean, int64_t n, int64_t c, float *sum)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8, x += 8 * c) {
+        QN_IVDEP for (int64_t j = 0; j < c; j++)
+        {
+            const float *p = x + j;
+            const float m = mean[j];
+            sum[j] += ((square(p[0] - m) + square(p[c] - m)) +
+                       (square(p[2 * c] - m) + square(p[3 * c] - m))) +
+                      ((square(p[4 * c] - m) + square(p[5 * c] - m)) +
+                       (square(p[6 * c] - m) + square(p[7 * c] - m)));
+        }
+    }
+    for (; i < n; i++, x += c) {
+        QN_IVDEP for (int64_t j = 0; j < c; j++) sum[j] += square(x[j] - mean[j]);
+    }
+}
+
+static void grad_pixels(const float *dy, const float *x, const float *mean, int64_t n, int64_t c,
+                        float *sum, float *dot)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4, x += 4 * c, dy += 4 * c) {
+        QN_IVDEP for (int64_t j = 0; j < c; j++)
+        {
+            const float *p = x + j, *d = dy + j;
+            const float m = mean[j];
+            float d0 = d[0], d1 = d[c], d2 = d[2 * c], d3 = d[3 * c];
+            sum[j] += (d0 + d1) + (d2 + d3);
+            dot[j] +=
+                (d0 * (p[0] - m) + d1 * (p[c] - m)) + (d2 * (p[2 * c] - m) + d3 * (p[3 * c] - m));
+        }
+    }
+    for (; i < n; i++, x += c, dy += c) {
+        QN_IVDEP for (int64_t j = 0; j < c; j++)
+        {
+            sum[j] += dy[j];
+            dot[j] += dy[j] * (x[j] - mean[j]);
+        }
+    }
+}
+
+/* ---- a channel's row of n ---- */
+
+static float sum_row(const float *x, int64_t n)
+{
+    QnVec a = qn_vec_set(0), b = a, c = a, d = a;
+    int64_t i = 0;
+    for (; i + 4 * VW <= n; i += 4 * VW) {
+        a += qn_vec_load(x + i);
+        b += qn_vec_load(x + i + VW);
+        c += qn_vec_load(x + i + 2 * VW);
+        d += qn_vec_load(x + i + 3 * VW);
+    }
+    float s = qn_vec_sum((a + b) + (c + d));
+    for (; i < n; i++)
+        s += x[i];
+    return s;
+}
+
+static float square_row(const float *x, float mean, int64_t n)
+{
+    QnVec a = qn_vec_set(0), b = a, m = qn_vec_set(mean);
+    int64_t i = 0;
+    for (; i + 2 * VW <= n; i += 2 * VW) {
+        QnVec u = qn_vec_load(x + i) - m, v = qn_vec_load(x + i + VW) - m;
+        a += u * u;
+        b += v * v;
+    }
+    float s = qn_vec_sum(a + b);
+    for (; i < n; i++)
+        s += square(x[i] - mean);
+    return s;
+}
+
+static float dot_row(const float *dy, const float *x, float mean, int64_t n)
+{
+    QnVec a = qn_vec_set(0), b = a, m = qn_vec_set(mean);
+    int64_t i = 0;
+    for (; i + 2 * VW <= n; i += 2 * VW) {
+        a += qn_vec_load(dy + i) * (qn_vec_load(x + i) - m);
+        b += qn_vec_load(dy + i + VW) * (qn_vec_load(x + i + VW) - m);
+    }
+    float s = qn_vec_sum(a + b);
+    for (; i < n; i++)
+        s += dy[i] * (x[i] - mean);
+    return s;
+}
+
+/* ---- the passes ---- */
+
+static void channel_stats(const QnChannels *s, const float *x, int64_t part, float *to)
+{
+    int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin, c = s->c;
+    float *mean = to, *square = to + c;
+    x += begin * c * s->inner;
+    memset(to, 0, (size_t)(2 * c) * sizeof *to);
+    if (s->inner == 1) {
+        sum_pixels(x, n, c, mean);
+        for (int64_t j = 0; j < c; j++)
+            mean[j] /= (float)n;
+        square_pixels(x, mean, n, c, square);
+        return;
+    }
+    for (int64_t i = 0; i < n * c; i++)
+        mean[i % c] += sum_row(x + i * s->inner, s->inner);
+    for (int64_t j = 0; j < c; j++)
+        mean[j] /= (float)(n * s->inner);
+    for (int64_t i = 0; i < n * c; i++)
+        square[i % c] += square_row(x + i * s->inner, mean[i % c], s->inner);
+}
+
+static void channel_affine(const QnChannels *s, const float *x, const float *mean,
+                           const float *scale, const float *bias, float *y, int64_t part)
+{
+    int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin, c = s->c;
+    x += begin * c * s->inner;
+    y += begin * c * s->inner;
+    if (s->inner == 1) {
+        for (int64_t i = 0; i < n; i++, x += c, y += c) {
+            QN_IVDEP for (int64_t j = 0; j < c; j++) y[j] = (x[j] - mean[j]) * scale[j] + bias[j];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n * c; i++, x += s->inner, y += s->inner) {
+        float m = mean[i % c], a = scale[i % c], b = bias[i % c];
+        QN_IVDEP for (int64_t j = 0; j < s->inner; j++) y[j] = (x[j] - m) * a + b;
+    }
+}
+
+static void channel_grad_sums(const QnChannels *s, const float *dy, const float *x,
+                              const float *mean, int64_t part, float *to)
+{
+    int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin, c = s->c;
+    float *sum = to, *dot = to + c;
+    x += begin * c * s->inner;
+    dy += begin * c * s->inner;
+    memset(to, 0, (size_t)(2 * c) * sizeof *to);
+    if (s->inner == 1) {
+        grad_pixels(dy, x, mean, n, c, sum, dot);
+        return;
+    }
+    for (int64_t i = 0; i < n * c; i++) {
+        int64_t at = i * s->inner;
+        sum[i % c] += sum_row(dy + at, s->inner);
+        dot[i % c] += dot_row(dy + at, x + at, mean[i % c], s->inner);
+    }
+}
+
+static void channel_grad(const QnChannels *s, const float *dy, const float *x, const float *mean,
+                         const float *scale, const float *k0, const float *k1, float *dx,
+                         int64_t part)
+{
+    int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin, c = s->c;
+    int64_t first = begin * c * s->inner;
+    x += first;
+    dy += first;
+    dx += first;
+    if (s->inner == 1) {
+        for (int64_t i = 0; i < n; i++, x += c, dy += c, dx += c) {
+            QN_IVDEP for (int64_t j = 0; j < c; j++) dx[j] =
+                scale[j] * (dy[j] - k0[j] - (x[j] - mean[j]) * k1[j]);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n * c; i++, x += s->inner, dy += s->inner, dx += s->inner) {
+        float m = mean[i % c], a = scale[i % c], p = k0[i % c], q = k1[i % c];
+        QN_IVDEP for (int64_t j = 0; j < s->inner; j++) dx[j] = a * (dy[j] - p - (x[j] - m) * q);
+    }
+}
+
+const QnChannelFns QN_ISA_NAME(qn_channel_fns) = {
+    .stats = channel_stats,
+    .affine = channel_affine,
+    .grad_sums = channel_grad_sums,
+    .grad = channel_grad,
+};

@@ -1,0 +1,253 @@
+/* Pools and their gradients: each window folded tap by tap, vectorised over channels. */
+#include "backend/cpu/pool.h"
+#include "backend/cpu/isa/simd.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Pixels of an image: channels are adjacent, pixels `step` apart. */
+typedef struct Image {
+    float *at;
+    int64_t step;
+} Image;
+
+/* Taps of one window that lie inside, by axis, and the window's element count. */
+typedef struct Taps {
+    int64_t lo[3], hi[3], base[3];
+    float inverse; /* of the count */
+} Taps;
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a <= 0 ? 0 : (a + b - 1) / b;
+}
+
+static void taps_of_axis(const QnPool *p, int d, int64_t o, Taps *t, int64_t *count)
+{
+    const QnWindow *w = &p->w;
+    int64_t base = o * w->stride[d] - w->pad[d];
+    t->base[d] = base;
+    t->lo[d] = QN_MIN(ceil_div(-base, w->dil[d]), w->k[d]);
+    t->hi[d] = QN_MIN(ceil_div(w->in[d] - base, w->dil[d]), w->k[d]);
+    t->hi[d] = QN_MAX(t->hi[d], t->lo[d]);
+    int64_t padded = QN_MIN(ceil_div(w->in[d] + w->end[d] - base, w->dil[d]), w->k[d]);
+    *count *= p->count_pad ? padded : t->hi[d] - t->lo[d];
+}
+
+/* One pass over all windows of an image: fn gets the window's number. */
+typedef struct Walk {
+    const QnPool *p;
+    Image in, out, other; /* of the input's, the output's, the input's shape */
+    int64_t c;
+} Walk;
+
+static int64_t pixel(const QnPool *p, const Taps *t, int64_t a, int64_t b, int64_t c)
+{
+    const QnWindow *w = &p->w;
+    return ((t->base[0] + a * w->dil[0]) * w->in[1] + t->base[1] + b * w->dil[1]) * w->in[2] +
+           t->base[2] + c * w->dil[2];
+}
+
+/* For every tap of the window that lies inside: declares its pixel `at` and runs the body. */
+#define EACH_TAP(p, t, at)                                                                         \
+    for (int64_t a_ = (t)->lo[0]; a_ < (t)->hi[0]; a_++)                                           \
+        for (int64_t b_ = (t)->lo[1]; b_ < (t)->hi[1]; b_++)                                       \
+            for (int64_t at = pixel(p, t, a_, b_, (t)->lo[2]),                                     \
+                         end_ = at + ((t)->hi[2] - (t)->lo[2]) * (p)->w.dil[2];                    \
+                 at < end_; at += (p)->w.dil[2])
+
+typedef void WindowFn(const Walk *k, const Taps *t, int64_t o);
+
+QN_INLINE void walk(const Walk *k, WindowFn *fn)
+{
+    const QnPool *p = k->p;
+    Taps t;
+    int64_t o = 0;
+    for (int64_t a = 0; a < p->w.out[0]; a++) {
+        int64_t n0 = 1;
+        taps_of_axis(p, 0, a, &t, &n0);
+        for (int64_t b = 0; b < p->w.out[1]; b++) {
+            int64_t n1 = n0;
+            taps_of_axis(p, 1, b, &t, &n1);
+            for (int64_t c = 0; c < p->w.out[2]; c++, o++) {
+                int64_t n2 = n1;
+                taps_of_axis(p, 2, c, &t, &n2);
+                t.inverse = 1.0f / (float)n2;
+                fn(k, &t, o);
+            }
+        }
+    }
+}
+
+/* ---- the windows ---- */
+
+QN_INLINE float greater(float m, float x)
+{
+    return x > m || x != x ? x : m;
+}
+
+static void max_window(const Walk *k, const Taps *t, int64_t o)
+{
+    float *y = k->out.at + o * k->out.step;
+    for (int64_t j = 0; j < k->c; j++)
+        y[j] = -INFINITY;
+    EACH_TAP(k->p, t, at)
+    {
+        const float *x = k->in.at + at * k->in.step;
+        QN_IVDEP for (int64_t j = 0; j < k->c; j++) y[j] = greater(y[j], x[j]);
+    }
+}
+
+/* The first greatest element of each channel, NaN counting as greatest, gets dy. */
+static void max_grad_window(const Walk *k, const Taps *t, int64_t o)
+{
+    const float *dy = k->out.at + o * k->out.step;
+    float best[QN_POOL_CHANNELS];
+    int32_t who[QN_POOL_CHANNELS], tap = 0;
+    EACH_TAP(k->p, t, at)
+    {
+        const float *x = k->in.at + at * k->in.step;
+        QN_IVDEP for (int64_t j = 0; j < k->c; j++)
+        {
+            bool wins = tap == 0 || x[j] > best[j] || (x[j] != x[j] && best[j] == best[j]);
+            best[j] = wins ? x[j] : best[j];
+            who[j] = wins ? tap : who[j];
+        }
+        tap++;
+    }
+    tap = 0;
+    EACH_TAP(k->p, t, at)
+    {
+        float *dx = k->other.at + at * k->other.step;
+        QN_IVDEP for (int64_t j = 0; j < k->c; j++) dx[j] += who[j] == tap ? dy[j] : 0.0f;
+        tap++;
+    }
+}
+
+static void avg_window(const Walk *k, const Taps *t, int64_t o)
+{
+    float *y = k->out.at + o * k->out.step;
+    for (int64_t j = 0; j < k->c; j++)
+        y[j] = 0;
+    EACH_TAP(k->p, t, at)
+    {
+        const float *x = k->in.at + at * k->in.step;
+        QN_IVDEP for (int64_t j = 0; j < k->c; j++) y[j] += x[j];
+    }
+    for (int64_t j = 0; j < k->c; j++)
+        y[j] *= t->inverse;
+}
+
+static void avg_grad_window(const Walk *k, const Taps *t, int64_t o)
+{
+    const float *dy = k->out.at + o * k->out.step;
+    EACH_TAP(k->p, t, at)
+    {
+        float *dx = k->other.at + at * k->other.step;
+        QN_IVDEP for (int64_t j = 0; j < k->c; j++) dx[j] += dy[j] * t->inverse;
+    }
+}
+
+/* ---- units ---- */
+
+typedef struct Unit {
+    int64_t c, all, image, first; /* channels of it; of the tensor; where it lies */
+    bool plain;
+} Unit;
+
+static Unit unit_of(const QnPool *p, int64_t unit)
+{
+    int64_t blocks = qn_pool_blocks(p), step = qn_pool_channels(p);
+    Unit u = { .all = p->c, .image = unit / blocks, .first = unit % blocks * step };
+    u.c = QN_MIN(step, p->c - u.first);
+    u.plain = p->plain;
+    return u;
+}
+
+/* The unit's pixels to read: in place, or turned into *scratch, which moves on. */
+static Image image_in(const Unit *u, const float *x, int64_t pixels, float **scratch)
+{
+    union {
+        const float *given;
+        float *read_only;
+    } start = { x + (u->image * u->all + (u->plain ? u->first : 0)) * pixels };
+    if (!u->plain)
+        return (Image){ start.read_only + u->first, u->all };
+    Image i = { *scratch, u->c };
+    qn_turn(start.given, pixels, u->c, pixels, i.at, u->c);
+    *scratch += pixels * u->c;
+    return i;
+}
+
+/* The unit's pixels to write, later given back by image_end. */
+static Image image_out(const Unit *u, float *y, int64_t pixels, float **scratch)
+{
+    if (!u->plain)
+        return (Image){ y + u->image * u->all * pixels + u->first, u->all };
+    Image i = { *scratch, u->c };
+    *scratch += pixels * u->c;
+    return i;
+}
+
+static void image_clear(const Unit *u, const Image *i, int64_t pixels)
+{
+    for (int64_t k = 0; k < pixels; k++)
+        memset(i->at + k * i->step, 0, (size_t)u->c * sizeof(float));
+}
+
+static void image_end(const Unit *u, const Image *i, float *y, int64_t pixels)
+{
+    if (u->plain)
+        qn_turn(i->at, i->step, pixels, u->c, y + (u->image * u->all + u->first) * pixels, pixels);
+}
+
+static void pool_max(const QnPool *p, const float *x, float *y, int64_t unit, float *scratch)
+{
+    Unit u = unit_of(p, unit);
+    Walk k = { .p = p, .c = u.c };
+    k.in = image_in(&u, x, qn_pool_in(p), &scratch);
+    k.out = image_out(&u, y, qn_pool_out(p), &scratch);
+    walk(&k, max_window);
+    image_end(&u, &k.out, y, qn_pool_out(p));
+}
+
+static void pool_avg(const QnPool *p, const float *x, float *y, int64_t unit, float *scratch)
+{
+    Unit u = unit_of(p, unit);
+    Walk k = { .p = p, .c = u.c };
+    k.in = image_in(&u, x, qn_pool_in(p), &scratch);
+    k.out = image_out(&u, y, qn_pool_out(p), &scratch);
+    walk(&k, avg_window);
+    image_end(&u, &k.out, y, qn_pool_out(p));
+}
+
+static void pool_max_grad(const QnPool *p, const float *dy, const float *x, float *dx, int64_t unit,
+                          float *scratch)
+{
+    Unit u = unit_of(p, unit);
+    Walk k = { .p = p, .c = u.c };
+    k.in = image_in(&u, x, qn_pool_in(p), &scratch);
+    k.out = image_in(&u, dy, qn_pool_out(p), &scratch);
+    k.other = image_out(&u, dx, qn_pool_in(p), &scratch);
+    image_clear(&u, &k.other, qn_pool_in(p));
+    walk(&k, max_grad_window);
+    image_end(&u, &k.other, dx, qn_pool_in(p));
+}
+
+static void pool_avg_grad(const QnPool *p, const float *dy, float *dx, int64_t unit, float *scratch)
+{
+    Unit u = unit_of(p, unit);
+    Walk k = { .p = p, .c = u.c };
+    k.out = image_in(&u, dy, qn_pool_out(p), &scratch);
+    k.other = image_out(&u, dx, qn_pool_in(p), &scratch);
+    image_clear(&u, &k.other, qn_pool_in(p));
+    walk(&k, avg_grad_window);
+    image_end(&u, &k.other, dx, qn_pool_in(p));
+}
+
+const QnPoolFns QN_ISA_NAME(qn_pool_fns) = {
+    .max = pool_max,
+    .max_grad = pool_max_grad,
+    .avg = pool_avg,
+    .avg_grad = pool_avg_grad,
+};
