@@ -15,7 +15,8 @@ typedef struct QnChannels {
 QnChannels qn_channels_of(const QnType *x);
 
 typedef struct QnChannelFns {
-    /* Mean and sum of squared differences of each channel over a part: to[0..c), to[c..2c). */
+    /* Mean and sum of squared differences of each channel over a part: to[0..c), to[c..2c);
+     * to[2c..3c) is scratch. */
     void (*stats)(const QnChannels *s, const float *x, int64_t part, float *to);
     /* y = (x - mean[c]) * scale[c] + bias[c] over a part; y may be x. */
     void (*affine)(const QnChannels *s, const float *x, const float *mean, const float *scale,

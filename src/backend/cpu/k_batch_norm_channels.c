@@ -40,7 +40,7 @@ static QnStatus norm_prepare(QnPrepared *p)
     if (n->op == &qn_op_batch_norm)
         s->eps = (float)*(const double *)qn_cpu_attr(n, "eps");
     p->state = s;
-    p->workspace_bytes = (size_t)((2 * s->s.n_parts + 3) * s->s.c) * sizeof(float);
+    p->workspace_bytes = (size_t)((3 * s->s.n_parts + 3) * s->s.c) * sizeof(float);
     return QN_OK;
 }
 
@@ -60,7 +60,7 @@ static void stats_unit(void *ctx, int worker, int64_t part)
 {
     const NormRun *r = ctx;
     (void)worker;
-    r->n->fns->stats(&r->n->s, r->x, part, r->parts + part * 2 * r->n->s.c);
+    r->n->fns->stats(&r->n->s, r->x, part, r->parts + part * 3 * r->n->s.c);
 }
 
 static void affine_unit(void *ctx, int worker, int64_t part)
@@ -76,10 +76,10 @@ static void join_parts(const QnChannels *s, const float *parts, int64_t c, doubl
 {
     double n = 0, m = 0, q = 0;
     for (int64_t i = 0; i < s->n_parts; i++) {
-        double k = (double)part_pixels(s, i), d = parts[i * 2 * s->c + c] - m;
+        double k = (double)part_pixels(s, i), d = parts[i * 3 * s->c + c] - m;
         n += k;
         m += n > 0 ? d * k / n : 0;
-        q += parts[i * 2 * s->c + s->c + c] + (n > 0 ? d * d * k * (n - k) / n : 0);
+        q += parts[i * 3 * s->c + s->c + c] + (n > 0 ? d * d * k * (n - k) / n : 0);
     }
     *mean = m;
     *square = q;
@@ -117,7 +117,7 @@ static void grad_sums_unit(void *ctx, int worker, int64_t part)
 {
     const NormRun *r = ctx;
     (void)worker;
-    r->n->fns->grad_sums(&r->n->s, r->dy, r->x, r->mean, part, r->parts + part * 2 * r->n->s.c);
+    r->n->fns->grad_sums(&r->n->s, r->dy, r->x, r->mean, part, r->parts + part * 3 * r->n->s.c);
 }
 
 static void grad_unit(void *ctx, int worker, int64_t part)
@@ -144,8 +144,8 @@ static QnStatus batch_norm_grad_run(const QnPrepared *p, const void *const *in, 
     for (int64_t c = 0; c < s->c; c++) {
         double sum = 0, dot = 0;
         for (int64_t i = 0; i < s->n_parts; i++) {
-            sum += r.parts[i * 2 * s->c + c];
-            dot += r.parts[i * 2 * s->c + s->c + c];
+            sum += r.parts[i * 3 * s->c + c];
+            dot += r.parts[i * 3 * s->c + s->c + c];
         }
         scale[c] = gamma[c] * rstd[c];
         k0[c] = (float)(sum / count);

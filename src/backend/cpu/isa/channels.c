@@ -34,22 +34,26 @@ QN_INLINE float square(float x)
     return x * x;
 }
 
-static void square_pixels(const float *x, const float *mean, int64_t n, int64_t c, float *sum)
+/* Sums of x - mean, which is what rounding left of it, and of its square. */
+static void square_pixels(const float *x, const float *mean, int64_t n, int64_t c, float *left,
+                          float *sum)
 {
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8, x += 8 * c) {
+    for (; i + 4 <= n; i += 4, x += 4 * c) {
         QN_IVDEP for (int64_t j = 0; j < c; j++)
         {
             const float *p = x + j;
-            const float m = mean[j];
-            sum[j] += ((square(p[0] - m) + square(p[c] - m)) +
-                       (square(p[2 * c] - m) + square(p[3 * c] - m))) +
-                      ((square(p[4 * c] - m) + square(p[5 * c] - m)) +
-                       (square(p[6 * c] - m) + square(p[7 * c] - m)));
+            float m = mean[j], d0 = p[0] - m, d1 = p[c] - m, d2 = p[2 * c] - m, d3 = p[3 * c] - m;
+            left[j] += (d0 + d1) + (d2 + d3);
+            sum[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);
         }
     }
     for (; i < n; i++, x += c) {
-        QN_IVDEP for (int64_t j = 0; j < c; j++) sum[j] += square(x[j] - mean[j]);
+        QN_IVDEP for (int64_t j = 0; j < c; j++)
+        {
+            left[j] += x[j] - mean[j];
+            sum[j] += square(x[j] - mean[j]);
+        }
     }
 }
 
@@ -95,18 +99,23 @@ static float sum_row(const float *x, int64_t n)
     return s;
 }
 
-static float square_row(const float *x, float mean, int64_t n)
+static float square_row(const float *x, float mean, int64_t n, float *left)
 {
-    QnVec a = qn_vec_set(0), b = a, m = qn_vec_set(mean);
+    QnVec a = qn_vec_set(0), b = a, c = a, d = a, m = qn_vec_set(mean);
     int64_t i = 0;
     for (; i + 2 * VW <= n; i += 2 * VW) {
         QnVec u = qn_vec_load(x + i) - m, v = qn_vec_load(x + i + VW) - m;
         a += u * u;
         b += v * v;
+        c += u;
+        d += v;
     }
-    float s = qn_vec_sum(a + b);
-    for (; i < n; i++)
+    float s = qn_vec_sum(a + b), l = qn_vec_sum(c + d);
+    for (; i < n; i++) {
         s += square(x[i] - mean);
+        l += x[i] - mean;
+    }
+    *left += l;
     return s;
 }
 
@@ -129,22 +138,26 @@ static float dot_row(const float *dy, const float *x, float mean, int64_t n)
 static void channel_stats(const QnChannels *s, const float *x, int64_t part, float *to)
 {
     int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin, c = s->c;
-    float *mean = to, *square = to + c;
+    float *mean = to, *squares = to + c, *left = to + 2 * c, count = (float)(n * s->inner);
     x += begin * c * s->inner;
-    memset(to, 0, (size_t)(2 * c) * sizeof *to);
+    memset(to, 0, (size_t)(3 * c) * sizeof *to);
     if (s->inner == 1) {
         sum_pixels(x, n, c, mean);
         for (int64_t j = 0; j < c; j++)
-            mean[j] /= (float)n;
-        square_pixels(x, mean, n, c, square);
-        return;
+            mean[j] /= count;
+        square_pixels(x, mean, n, c, left, squares);
+    } else {
+        for (int64_t i = 0; i < n * c; i++)
+            mean[i % c] += sum_row(x + i * s->inner, s->inner);
+        for (int64_t j = 0; j < c; j++)
+            mean[j] /= count;
+        for (int64_t i = 0; i < n * c; i++)
+            squares[i % c] += square_row(x + i * s->inner, mean[i % c], s->inner, &left[i % c]);
     }
-    for (int64_t i = 0; i < n * c; i++)
-        mean[i % c] += sum_row(x + i * s->inner, s->inner);
-    for (int64_t j = 0; j < c; j++)
-        mean[j] /= (float)(n * s->inner);
-    for (int64_t i = 0; i < n * c; i++)
-        square[i % c] += square_row(x + i * s->inner, mean[i % c], s->inner);
+    for (int64_t j = 0; j < c; j++) {
+        squares[j] -= left[j] * left[j] / count;
+        mean[j] += left[j] / count;
+    }
 }
 
 static void channel_affine(const QnChannels *s, const float *x, const float *mean,
