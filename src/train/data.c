@@ -4,6 +4,7 @@
 #include "io/folder.h"
 #include "io/idx.h"
 #include "io/image.h"
+#include "io/npy_set.h"
 
 #include <string.h>
 
@@ -78,6 +79,19 @@ static QnStatus open_text(const QnRecipe *r, QnTrainData *out)
     return qn_text_open(&o, &out->train, &out->test, &out->vocab);
 }
 
+static QnStatus open_npy(const QnRecipe *r, const QnDataPart *part, int64_t n_classes,
+                         QnDataset **out)
+{
+    QnNpySetOptions o = {
+        .x_path = part->x,
+        .y_path = part->y,
+        .regression = r->task == QN_TASK_REGRESS,
+        .class_names = r->data.classes,
+        .class_count = r->data.n_classes ? r->data.n_classes : n_classes,
+    };
+    return qn_npy_set_open(&o, out);
+}
+
 static QnStatus open_parts(QnRecipe *r, QnTrainData *out)
 {
     const QnRecipeData *d = &r->data;
@@ -94,9 +108,13 @@ static QnStatus open_parts(QnRecipe *r, QnTrainData *out)
         return QN_OK;
     case QN_DATA_CSV: return open_csv(r, out);
     case QN_DATA_TEXT: return open_text(r, out);
-    case QN_DATA_NPY: break;
+    case QN_DATA_NPY:
+        QN_TRY(open_npy(r, &d->train, 0, &out->train));
+        if (d->test.x)
+            QN_TRY(open_npy(r, &d->test, out->train->spec.class_count, &out->test));
+        return QN_OK;
     }
-    return qn_fail(QN_EUNSUPPORTED, "data.format npy is not read yet");
+    return QN_OK;
 }
 
 static QnStatus check(const QnRecipe *r, const QnTrainData *d)

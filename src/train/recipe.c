@@ -223,14 +223,28 @@ static QnStatus read_train(QnRecipe *r, const QnYaml *root)
     return read_intervals(r, train);
 }
 
+static QnStatus read_compile(QnRecipe *r, const QnYaml *root)
+{
+    QnYaml *map = NULL;
+    int64_t mib = 0;
+    QN_TRY(qn_yaml_map(root, "compile", false, &map));
+    QN_TRY(KNOWN(map, "level", "off", "memory_budget_mib"));
+    QN_TRY(qn_yaml_int(map, "level", false, 0, 2, &r->level));
+    QN_TRY(qn_yaml_string(map, "off", false, &r->passes_off));
+    QN_TRY(qn_yaml_int(map, "memory_budget_mib", false, 1, 1 << 30, &mib));
+    r->memory_budget_bytes = mib << 20;
+    return QN_OK;
+}
+
 static QnStatus read_recipe(QnRecipe *r)
 {
     const QnYaml *root = qn_yaml_root(r->doc);
     int task = 0;
     QnYaml *model;
+    r->level = 2;
     if (root->kind != QN_YAML_MAP)
         return qn_yaml_fail(root, "expected a map with the keys task, data, model and train");
-    QN_TRY(KNOWN(root, "name", "task", "data", "model", "train"));
+    QN_TRY(KNOWN(root, "name", "task", "data", "model", "train", "compile"));
     r->name = "run";
     QN_TRY(qn_yaml_string(root, "name", false, &r->name));
     QN_TRY(qn_yaml_choice(root, "task", true, task_names, QN_COUNT(task_names), &task));
@@ -238,6 +252,7 @@ static QnStatus read_recipe(QnRecipe *r)
     QN_TRY(read_data(r, root));
     QN_TRY(qn_yaml_map(root, "model", true, &model));
     r->model = model;
+    QN_TRY(read_compile(r, root));
     return read_train(r, root);
 }
 

@@ -89,7 +89,10 @@ typedef struct QnRecipe {
     int64_t eval_every;       /* steps; 0: each epoch */
     int64_t checkpoint_every; /* steps; 0: each epoch */
     int64_t checkpoint_keep;
-    int64_t threads; /* 0: one a core */
+    int64_t threads;             /* 0: one a core */
+    int64_t level;               /* passes: 0 none but lowering, 1, 2 all */
+    const char *passes_off;      /* names, "fuse,cse"; NULL: none */
+    int64_t memory_budget_bytes; /* of activations; values are recomputed to fit; 0: no limit */
 } QnRecipe;
 
 /* Reads, applies "key=value" settings in order, checks. An error names file, line, key and what was

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "nn/optim.h"
 #include "pass/grad.h"
+#include "pass/pipeline.h"
 #include "train/model.h"
 
 #include <math.h>
@@ -239,18 +240,27 @@ static QnStatus build_eval(QnSession *s)
     return st;
 }
 
-static QnStatus lower_all(QnGraph *g)
+/* Composites stay whole where the device has a kernel for them. */
+static bool has_kernel(void *ctx, const QnNode *n)
 {
-    for (QnNode *n = g->first, *next; n; n = next) {
-        next = n->next;
-        if (n->op->lower && !n->op->ref && !(n->op->traits & QN_MAP)) {
-            QnNode *prev = n->prev;
-            QN_TRY(qn_lower_node(g, n));
-            next = prev ? prev->next : g->first;
-        }
+    const QnDevice *d = ctx;
+    for (int i = 0; i < d->backend->n_kernels; i++) {
+        const QnKernel *k = d->backend->kernels[i];
+        if (k->op == n->op && !qn_select_reason(d, k, n))
+            return true;
     }
-    qn_graph_sweep(g);
-    return QN_OK;
+    return false;
+}
+
+static QnStatus optimise(const QnSession *s, QnGraph *g, bool no_passes)
+{
+    const QnRecipe *r = s->recipe;
+    QnPipelineOptions o = { .level = no_passes ? QN_O0 : (QnLevel)r->level,
+                            .off = no_passes ? NULL : r->passes_off,
+                            .keep = has_kernel,
+                            .keep_ctx = s->device,
+                            .memory_budget_bytes = r->memory_budget_bytes };
+    return qn_pipeline_run(g, &o);
 }
 
 static QnStatus build_graphs(QnSession *s, const QnSessionOptions *o)
@@ -262,8 +272,7 @@ static QnStatus build_graphs(QnSession *s, const QnSessionOptions *o)
     for (int i = 0; i < QN_COUNT(graphs); i++) {
         if (!graphs[i])
             continue;
-        if (!o->no_passes)
-            QN_TRY(lower_all(graphs[i]));
+        QN_TRY(optimise(s, graphs[i], o->no_passes));
         QN_TRY(qn_store_add(s->store, graphs[i]));
     }
     return QN_OK;
