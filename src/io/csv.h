@@ -29,6 +29,11 @@ typedef struct QnCsvOptions {
     bool fill_missing;     /* empty, NA, NaN or ? become the training part's mean; else an error */
     double train_fraction; /* 0 or 1: everything is training */
     uint64_t split_seed;
+    /* For prediction: the file may lack its target columns (they are left out if they are there),
+     * and features are scaled by the figures of the training, not their own. */
+    bool no_target;
+    int64_t given_count; /* features that the model takes; 0: whatever is there */
+    const double *given_mean, *given_deviation; /* given_count each, or NULL */
 } QnCsvOptions;
 
 /* *test is NULL where everything is training. */

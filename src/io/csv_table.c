@@ -1,170 +1,24 @@
 #include "io/csv_table.h"
+#include "io/csv_lexer.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-typedef struct Lexer {
-    const QnCsvTable *t;
-    size_t pos;
-    int64_t line;
-    char *scratch; /* a quoted field without its quotes */
-    int64_t cap;
-} Lexer;
-
-typedef struct Field {
-    const char *text; /* not terminated */
-    size_t size;
-    bool quoted, last; /* last of its row */
-} Field;
-
-static bool at_blank(const Lexer *l)
-{
-    return l->pos < l->t->size && (l->t->text[l->pos] == ' ' || l->t->text[l->pos] == '\t');
-}
-
-static bool at_line_end(const Lexer *l)
-{
-    return l->pos >= l->t->size || l->t->text[l->pos] == '\n' || l->t->text[l->pos] == '\r';
-}
-
-static void skip_line_end(Lexer *l)
-{
-    const QnCsvTable *t = l->t;
-    if (l->pos < t->size && t->text[l->pos] == '\r')
-        l->pos++;
-    if (l->pos < t->size && t->text[l->pos] == '\n')
-        l->pos++;
-    l->line++;
-}
-
-/* Passes empty lines; false at the end of the file. */
-static bool lexer_row(Lexer *l)
-{
-    while (l->pos < l->t->size) {
-        size_t start = l->pos;
-        while (at_blank(l) && l->t->delimiter != '\t')
-            l->pos++;
-        if (!at_line_end(l)) {
-            if (l->t->delimiter != ' ')
-                l->pos = start;
-            return true;
-        }
-        if (l->pos < l->t->size)
-            skip_line_end(l);
-    }
-    return false;
-}
-
-static QnStatus quoted_field(Lexer *l, Field *f)
-{
-    const QnCsvTable *t = l->t;
-    size_t start = l->pos++;
-    int64_t start_line = l->line, n = 0;
-    for (;; n++) {
-        if (l->pos >= t->size)
-            return qn_fail(QN_EFORMAT, "%s:%" PRId64 ": byte %zu: this quote is never closed",
-                           t->path, start_line, start);
-        char c = t->text[l->pos++];
-        if (c == '"') {
-            if (l->pos >= t->size || t->text[l->pos] != '"')
-                break;
-            l->pos++;
-        }
-        if (c == '\n')
-            l->line++;
-        QN_TRY(QN_GROW(l->scratch, l->cap, n));
-        l->scratch[n] = c;
-    }
-    *f = (Field){ .text = n ? l->scratch : "", .size = (size_t)n, .quoted = true };
-    return QN_OK;
-}
-
-static QnStatus lexer_field(Lexer *l, Field *f)
-{
-    const QnCsvTable *t = l->t;
-    if (t->delimiter != '\t')
-        while (at_blank(l))
-            l->pos++;
-    if (l->pos < t->size && t->text[l->pos] == '"') {
-        QN_TRY(quoted_field(l, f));
-    } else {
-        size_t start = l->pos;
-        while (!at_line_end(l) && t->text[l->pos] != t->delimiter &&
-               !(t->delimiter == ' ' && at_blank(l)))
-            l->pos++;
-        size_t end = l->pos;
-        while (end > start && (t->text[end - 1] == ' ' || t->text[end - 1] == '\t'))
-            end--;
-        *f = (Field){ .text = t->text + start, .size = end - start };
-    }
-    while (at_blank(l) && t->delimiter != '\t')
-        l->pos++;
-    f->last = at_line_end(l);
-    if (f->last) {
-        if (l->pos < t->size)
-            skip_line_end(l);
-        return QN_OK;
-    }
-    if (t->delimiter == ' ')
-        return QN_OK; /* the run of blanks is behind us */
-    if (t->text[l->pos] != t->delimiter)
-        return qn_fail(QN_EFORMAT,
-                       "%s:%" PRId64 ": byte %zu: '%c' after a closing quote: quotes inside a "
-                       "field are written twice",
-                       t->path, l->line, l->pos, t->text[l->pos]);
-    l->pos++;
-    return QN_OK;
-}
-
-static bool field_is_missing(const Field *f)
-{
-    static const char *const words[] = { "", "?", "na", "nan", "n/a", "null" };
-    for (int i = 0; i < QN_COUNT(words); i++)
-        if (f->size == strlen(words[i]) && !strncasecmp(f->text, words[i], f->size))
-            return true;
-    return false;
-}
-
-static bool field_number(const Field *f, double *value)
-{
-    char buffer[64], *end;
-    if (!f->size || f->size >= sizeof buffer)
-        return false;
-    memcpy(buffer, f->text, f->size);
-    buffer[f->size] = '\0';
-    if (strpbrk(buffer, "xXnNiI")) /* no hexadecimal, no inf, no nan */
-        return false;
-    *value = strtod(buffer, &end);
-    return *end == '\0' && fabs(*value) <= (double)FLT_MAX; /* false for nan, too */
-}
-
-static bool field_whole(const Field *f, int64_t *value)
-{
-    double d;
-    if (!field_number(f, &d) || d != floor(d) || fabs(d) > 9e15)
-        return false;
-    *value = (int64_t)d;
-    return true;
-}
 
 /* A row copied into the arena, for the header. */
 typedef struct Row {
-    Field *fields;
+    QnCsvField *fields;
     int64_t count, cap;
 } Row;
 
-static QnStatus read_row(Lexer *l, QnArena *arena, Row *row)
+static QnStatus read_row(QnCsvLexer *l, QnArena *arena, Row *row)
 {
     row->count = 0;
-    Field f;
+    QnCsvField f;
     do {
-        QN_TRY(lexer_field(l, &f));
+        QN_TRY(qn_csv_lexer_field(l, &f));
         char *copy = qn_arena_alloc(arena, f.size + 1);
         if (!copy)
             return QN_ENOMEM;
@@ -180,7 +34,7 @@ static bool row_has_number(const Row *row)
 {
     double d;
     for (int64_t i = 0; i < row->count; i++)
-        if (field_number(&row->fields[i], &d))
+        if (qn_csv_lexer_number(&row->fields[i], &d))
             return true;
     return false;
 }
@@ -190,11 +44,11 @@ static bool row_is_counts(const Row *row, const Row *next)
 {
     int64_t samples, features;
     double d;
-    if (row->count < 2 || !field_whole(&row->fields[0], &samples) ||
-        !field_whole(&row->fields[1], &features) || samples < 1 || features < 1)
+    if (row->count < 2 || !qn_csv_lexer_whole(&row->fields[0], &samples) ||
+        !qn_csv_lexer_whole(&row->fields[1], &features) || samples < 1 || features < 1)
         return false;
     for (int64_t i = 2; i < row->count; i++)
-        if (field_number(&row->fields[i], &d))
+        if (qn_csv_lexer_number(&row->fields[i], &d))
             return false;
     if (row->count == 2 && next->count == 2)
         return false;
@@ -225,7 +79,7 @@ static char find_delimiter(const char *text, size_t size)
 
 static QnStatus take_counts(QnCsvTable *t, const Row *row, int64_t *want_rows)
 {
-    if (!field_whole(&row->fields[0], want_rows) || row->count < 2)
+    if (!qn_csv_lexer_whole(&row->fields[0], want_rows) || row->count < 2)
         return qn_fail(QN_EFORMAT,
                        "%s:1: the header should begin with the counts of samples and features",
                        t->path);
@@ -256,14 +110,14 @@ static QnStatus name_columns(QnCsvTable *t, const Row *names, int64_t count)
 }
 
 /* Reads up to three rows to tell the header from the data; sets data_pos and columns. */
-static QnStatus scan_header(QnCsvTable *t, Lexer *l, QnCsvHeader header, int64_t *want_rows)
+static QnStatus scan_header(QnCsvTable *t, QnCsvLexer *l, QnCsvHeader header, int64_t *want_rows)
 {
     Row rows[3] = { { 0 } };
     size_t start[3];
     int64_t line[3];
     QnStatus st = QN_OK;
     int n = 0, first = 0;
-    for (; n < 3 && lexer_row(l); n++) {
+    for (; n < 3 && qn_csv_lexer_row(l); n++) {
         start[n] = l->pos;
         line[n] = l->line;
         QN_TRY_DONE(read_row(l, t->arena, &rows[n]));
@@ -300,19 +154,20 @@ done:
 }
 
 /* First pass: counts rows, checks their width, notes the columns that hold text. */
-static QnStatus scan_rows(QnCsvTable *t, Lexer *l)
+static QnStatus scan_rows(QnCsvTable *t, QnCsvLexer *l)
 {
     l->pos = t->data_pos;
     l->line = t->data_line;
-    while (lexer_row(l)) {
+    while (qn_csv_lexer_row(l)) {
         int64_t line = l->line, i = 0;
         size_t start = l->pos;
-        Field f;
+        QnCsvField f;
         double d;
         do {
-            QN_TRY(lexer_field(l, &f));
+            QN_TRY(qn_csv_lexer_field(l, &f));
             QnCsvColumn *c = i < t->column_count ? &t->columns[i] : NULL;
-            if (c && !c->text_line && !field_number(&f, &d) && !field_is_missing(&f)) {
+            if (c && !c->text_line && !qn_csv_lexer_number(&f, &d) &&
+                !qn_csv_lexer_is_missing(&f)) {
                 c->text_line = line;
                 c->text_cell = qn_arena_printf(t->arena, "%.*s", (int)QN_MIN(f.size, 40U), f.text);
                 if (!c->text_cell)
@@ -340,7 +195,7 @@ QnStatus qn_csv_table_scan(QnCsvTable *t, QnArena *arena, const char *path, cons
         return qn_fail(QN_EFORMAT,
                        "%s: byte %zu: a zero byte: a binary file, or text that is not UTF-8", path,
                        (size_t)(nul - text));
-    Lexer l = { .t = t, .line = 1 };
+    QnCsvLexer l = { .t = t, .line = 1 };
     if (size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
         l.pos = 3; /* byte order mark */
     t->delimiter = delimiter ? delimiter : find_delimiter(text + l.pos, size - l.pos);
@@ -386,21 +241,21 @@ static QnStatus missing_fail(const QnCsvTable *t, const QnCsvColumn *c, int64_t 
 }
 
 static QnStatus put_target(const QnCsvTable *t, const QnCsvSink *s, const QnCsvColumn *c,
-                           int64_t row, int64_t line, const Field *f)
+                           int64_t row, int64_t line, const QnCsvField *f)
 {
     double d;
     int64_t whole;
-    if (field_is_missing(f))
+    if (qn_csv_lexer_is_missing(f))
         return missing_fail(t, c, line, false);
     if (s->y) {
-        if (!field_number(f, &d))
+        if (!qn_csv_lexer_number(f, &d))
             return qn_fail(QN_EFORMAT, "%s:%" PRId64 ": %s: '%.*s' is not a number", t->path, line,
                            c->name, (int)QN_MIN(f->size, 40U), f->text);
         s->y[row * s->target_count + c->role] = (float)d;
     }
     if (!s->labels)
         return QN_OK;
-    if (!c->text_line && !field_whole(f, &whole))
+    if (!c->text_line && !qn_csv_lexer_whole(f, &whole))
         return qn_fail(QN_EFORMAT,
                        "%s:%" PRId64 ": %s: '%.*s' is not a class (a whole number or a name): for "
                        "numbers set the regression target",
@@ -412,12 +267,12 @@ static QnStatus put_target(const QnCsvTable *t, const QnCsvSink *s, const QnCsvC
 }
 
 static QnStatus put_feature(const QnCsvTable *t, const QnCsvSink *s, const QnCsvColumn *c,
-                            int64_t at, int64_t line, const Field *f)
+                            int64_t at, int64_t line, const QnCsvField *f)
 {
     double d = NAN;
-    if (field_is_missing(f) && !s->allow_missing)
+    if (qn_csv_lexer_is_missing(f) && !s->allow_missing)
         return missing_fail(t, c, line, true);
-    if (!field_is_missing(f) && !field_number(f, &d))
+    if (!qn_csv_lexer_is_missing(f) && !qn_csv_lexer_number(f, &d))
         return qn_fail(QN_EFORMAT, "%s:%" PRId64 ": %s: '%.*s' is not a number", t->path, line,
                        c->name, (int)QN_MIN(f->size, 40U), f->text);
     s->x[at] = (float)d;
@@ -426,15 +281,15 @@ static QnStatus put_feature(const QnCsvTable *t, const QnCsvSink *s, const QnCsv
 
 QnStatus qn_csv_table_fill(const QnCsvTable *t, const QnCsvSink *s)
 {
-    Lexer l = { .t = t, .pos = t->data_pos, .line = t->data_line };
+    QnCsvLexer l = { .t = t, .pos = t->data_pos, .line = t->data_line };
     QnStatus st = QN_OK;
-    for (int64_t row = 0; lexer_row(&l); row++) {
+    for (int64_t row = 0; qn_csv_lexer_row(&l); row++) {
         int64_t line = l.line, feature = 0;
         if (s->lines)
             s->lines[row] = line;
         for (int64_t i = 0; i < t->column_count; i++) {
-            Field f;
-            QN_TRY_DONE(lexer_field(&l, &f));
+            QnCsvField f;
+            QN_TRY_DONE(qn_csv_lexer_field(&l, &f));
             const QnCsvColumn *c = &t->columns[i];
             if (c->role >= 0)
                 QN_TRY_DONE(put_target(t, s, c, row, line, &f));

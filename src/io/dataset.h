@@ -72,7 +72,8 @@ QnStatus qn_dataset_skip_at(const QnDataset *ds, int64_t i, QnSkip *out);
 /* A view of some samples of `base`, which must outlive it. Indices are copied and checked. */
 QnStatus qn_dataset_subset(QnDataset *base, const int64_t *indices, int64_t count, QnDataset **out);
 /* Two views by a seeded shuffle: `first_fraction` of the samples (rounded, at least one on each
- * side) in *first, the rest in *second. */
+ * side) in *first, the rest in *second. Both see the augmentation of `base`: to evaluate without
+ * it, open the data a second time with qn_augment_without_random and split that alike. */
 QnStatus qn_dataset_split(QnDataset *base, double first_fraction, uint64_t seed, QnDataset **first,
                           QnDataset **second);
 

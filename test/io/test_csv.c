@@ -153,6 +153,37 @@ static void test_standardise_by_the_training_part(void **state)
     qn_str_fini(&text);
 }
 
+static void test_for_prediction(void **state)
+{
+    const double mean[] = { 1, 10 }, deviation[] = { 2, 5 };
+    QnCsvOptions o = { .target = "kind",
+                       .standardize = true,
+                       .no_target = true,
+                       .given_count = 2,
+                       .given_mean = mean,
+                       .given_deviation = deviation };
+    static const char *const texts[] = { "a,b\n5,20\n", "a,kind,b\n5,x,20\n", "5 20\n" };
+    QnDataset *a, *b;
+    float x[2];
+    for (int i = 0; i < 3; i++) { /* the target may be there or not */
+        a = open_all(o, texts[i]);
+        assert_int_equal(qn_dataset_spec(a)->y_kind, QN_LABEL_NONE);
+        assert_ok(qn_dataset_get(a, 0, 0, 0, x, NULL));
+        assert_true(x[0] == 2 && x[1] == 2);
+        qn_dataset_free(a);
+    }
+    o.target = NULL; /* the last column, where there is one too many */
+    a = open_all(o, "5,20\n7,20\n");
+    qn_dataset_free(a);
+    a = open_all(o, "5,20,1\n7,20,0\n");
+    assert_ok(qn_dataset_get(a, 1, 0, 0, x, NULL));
+    assert_true(x[0] == 3 && x[1] == 2);
+    qn_dataset_free(a);
+    assert_fails(parse(o, "5\n7\n", &a, &b), QN_ESHAPE,
+                 "1 features, but the model was trained on 2");
+    assert_fails(parse(o, "5,6,7,8\n", &a, &b), QN_ESHAPE, "3 features");
+}
+
 static void test_missing_values(void **state)
 {
     QnDataset *a, *b;
