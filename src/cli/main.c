@@ -9,7 +9,7 @@
 
 /* clang-format off */
 #define QN_COMMANDS(X)                                                                             \
-    X(train) X(eval) X(predict) X(generate) X(explain) X(tune) X(ops) X(doctor)
+    X(train) X(eval) X(predict) X(generate) X(explain) X(bench) X(tune) X(ops) X(doctor)
 /* clang-format on */
 
 #define QN_X(name) extern const QnCommand qn_cmd_##name;

@@ -1,0 +1,18 @@
+/* What this machine can do at most, measured: the yardsticks of benchmarks and profiles. */
+#ifndef QN_BACKEND_CPU_LIMITS_H
+#define QN_BACKEND_CPU_LIMITS_H
+
+#include "rt/kernel.h"
+
+typedef struct QnLimits {
+    double flops_per_s; /* multiply-adds on registers, f32, all threads of the environment */
+    double bytes_per_s; /* memory read and written by all threads, arrays beyond the caches */
+} QnLimits;
+
+/* Takes about a quarter of a second; the best of several tries, as the machine may be busy. */
+QnStatus qn_cpu_limits(const QnKernelEnv *env, QnLimits *out);
+
+/* The least time that a node can take under these limits. */
+double qn_cpu_limit_ns(const QnLimits *l, const QnCost *c);
+
+#endif
