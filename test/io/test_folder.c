@@ -180,6 +180,28 @@ static void test_broken_and_odd_images(void **state)
     qn_dataset_free(ds);
 }
 
+static void test_cached_images_need_no_file(void **state)
+{
+    NEED_PNG();
+    const char *root = make_folder("cached");
+    QnDataset *ds;
+    float x[72];
+    int64_t y;
+    for (int cache = 0; cache < 2; cache++) {
+        make_folder("cached");
+        assert_ok(qn_folder_open(
+            &(QnFolderOptions){ .path = root, .inside = "pics", .cache = cache }, &ds));
+        assert_ok(qn_dataset_get(ds, 2, 0, 0, x, &y));
+        unlink(temp_path("cached/pics/bird/b.png"));
+        if (cache)
+            assert_ok(qn_dataset_get(ds, 2, 0, 0, x, &y));
+        else
+            assert_fails(qn_dataset_get(ds, 2, 0, 0, x, &y), QN_ENOTFOUND, "b.png: cannot open");
+        assert_float_equal(x[0], 30.0 / 255, 1e-6);
+        qn_dataset_free(ds);
+    }
+}
+
 /* Many threads read the same images, cached and not: all see the same values. */
 static void test_threads_share_a_dataset(void **state)
 {

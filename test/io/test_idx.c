@@ -80,6 +80,10 @@ static void test_malformed(void **state)
         assert_fails(qn_idx_parse("a.idx", images, n, &idx), QN_EFORMAT, "a.idx: ");
     assert_fails(qn_idx_parse("a.idx", images, sizeof images - 1, &idx), QN_EFORMAT,
                  "byte 16: the header promises 18 bytes of data, the file holds 17");
+    uint8_t longer[sizeof images + 1] = { 0 };
+    memcpy(longer, images, sizeof images);
+    assert_fails(qn_idx_parse("a.idx", longer, sizeof longer, &idx), QN_EFORMAT,
+                 "more than one file");
     memcpy(b, images, sizeof b);
     b[0] = 'P';
     assert_fails(qn_idx_parse("a", b, sizeof b, &idx), QN_EFORMAT, "magic 50000803");

@@ -112,6 +112,7 @@ static void test_unknown_keys_get_a_suggestion(void **state)
 {
     static const char *const known[] = { "batch", "rate", "shuffle", "note", "word" };
     static const char *const other[] = { "bach", "rate", "shuffle", "note", "word" };
+    static const char *const near[] = { "branch", "batches", "match", "watch", "word" };
     static const char *const far[] = { "epochs", "rate", "shuffle", "note", "word" };
     QnYamlDoc *doc = parse(recipe);
     QnYaml *train = qn_yaml_find(qn_yaml_root(doc), "train");
@@ -119,6 +120,7 @@ static void test_unknown_keys_get_a_suggestion(void **state)
     assert_ok(qn_yaml_check_keys(NULL, known, 5));
     assert_fails(qn_yaml_check_keys(train, other, 5), QN_EUSAGE,
                  "r.yaml:2: train.batch: unknown key; did you mean 'bach'?");
+    assert_fails(qn_yaml_check_keys(train, near, 5), QN_EUSAGE, "did you mean 'match'?");
     assert_fails(qn_yaml_check_keys(train, far, 5), QN_EUSAGE, "known here: epochs, rate");
     qn_yaml_free(doc);
 }
