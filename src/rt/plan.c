@@ -21,6 +21,12 @@ typedef struct Copy { /* an assign that could not be placed */
     size_t bytes;
 } Copy;
 
+typedef struct Port { /* an input or output by name */
+    const char *name;
+    void *ptr;
+    QnType type;
+} Port;
+
 struct QnPlan {
     QnGraph *graph;
     QnDevice *device;
@@ -33,6 +39,8 @@ struct QnPlan {
     int64_t n_steps;
     Copy *copies;
     int64_t n_copies;
+    Port *inputs, *outputs;
+    int64_t n_inputs, n_outputs;
     char *base, *constants; /* device memory */
     QnPlanMemory memory;
 };
@@ -194,6 +202,26 @@ static QnStatus resolve_pointers(QnPlan *p)
     return QN_OK;
 }
 
+static QnStatus name_ports(QnPlan *p)
+{
+    const QnGraph *g = p->graph;
+    p->inputs = qn_arena_array(p->arena, (size_t)g->n_nodes + 1, sizeof *p->inputs);
+    p->outputs = qn_arena_array(p->arena, (size_t)g->n_outputs + 1, sizeof *p->outputs);
+    if (!p->inputs || !p->outputs)
+        return QN_ENOMEM;
+    QN_GRAPH_EACH(g, n)
+    {
+        if (n->op->traits & QN_INPUT)
+            p->inputs[p->n_inputs++] =
+                (Port){ qn_node_label(n), value_ptr(p, &n->out[0]), n->out[0].type };
+    }
+    for (int64_t i = 0; i < g->n_outputs; i++) {
+        const QnValue *v = g->outputs[i].value;
+        p->outputs[p->n_outputs++] = (Port){ g->outputs[i].name, value_ptr(p, v), v->type };
+    }
+    return QN_OK;
+}
+
 static QnStatus compile(QnPlan *p)
 {
     qn_graph_number(p->graph);
@@ -210,7 +238,8 @@ static QnStatus compile(QnPlan *p)
     p->constants = qn_device_alloc(p->device, (size_t)p->memory.constant_bytes);
     if (!p->constants)
         return qn_fail_prefix("the plan's constants");
-    return resolve_pointers(p);
+    QN_TRY(resolve_pointers(p));
+    return name_ports(p);
 }
 
 QnStatus qn_plan_new(QnGraph *g, QnDevice *d, QnStore *store, const QnPlanOptions *options,
@@ -252,6 +281,37 @@ void qn_plan_free(QnPlan *p)
 
 /* ---- run ---- */
 
+static bool is_finite_bits(QnDtype dtype, const void *p, int64_t i)
+{
+    switch (dtype) {
+    case QN_DTYPE_F32: return (((const uint32_t *)p)[i] & 0x7f800000u) != 0x7f800000u;
+    case QN_DTYPE_F16: return (((const uint16_t *)p)[i] & 0x7c00u) != 0x7c00u;
+    case QN_DTYPE_BF16: return (((const uint16_t *)p)[i] & 0x7f80u) != 0x7f80u;
+    case QN_DTYPE_F64:
+        return (((const uint64_t *)p)[i] & UINT64_C(0x7ff0000000000000)) !=
+               UINT64_C(0x7ff0000000000000);
+    default: return true;
+    }
+}
+
+static QnStatus check_finite(const Step *s)
+{
+    const QnNode *n = s->prepared.node;
+    for (int k = 0; k < n->n_out; k++) {
+        const QnType *t = &n->out[k].type;
+        int64_t count = qn_shape_count(&t->shape);
+        for (int64_t i = 0; i < count; i++) {
+            char text[QN_TYPE_TEXT_BYTES];
+            if (!is_finite_bits(t->dtype, s->out[k], i))
+                return qn_fail(QN_ENUMERIC,
+                               "output %d, %s, is not finite at element %lld (all steps before "
+                               "were finite)",
+                               k, qn_type_text(t, text), (long long)i);
+        }
+    }
+    return QN_OK;
+}
+
 static void poison_outputs(const QnPlan *p, const Step *s)
 {
     const QnNode *n = s->prepared.node;
@@ -278,6 +338,8 @@ static QnStatus run_step(QnPlan *p, Step *s)
     const QnKernel *k = s->prepared.kernel;
     int64_t t = p->options.profile ? qn_clock_ns() : 0;
     QnStatus st = k->run(&s->prepared, s->in, s->out, s->workspace);
+    if (st == QN_OK && p->options.check_finite && p->device->backend->is_host)
+        st = check_finite(s);
     if (st != QN_OK) {
         const QnNode *n = s->prepared.node;
         return qn_fail_prefix("node %s (%s)", n->name ? n->name : n->op->name, k->name);
@@ -310,27 +372,26 @@ QnStatus qn_plan_run(QnPlan *p)
 
 /* ---- reading it ---- */
 
-void *qn_plan_input(const QnPlan *p, const char *name, QnType *type)
+static void *find_port(const Port *ports, int64_t n, const char *name, QnType *type)
 {
-    QN_GRAPH_EACH(p->graph, n)
-    {
-        if ((n->op->traits & QN_INPUT) && !strcmp(qn_node_label(n), name)) {
-            if (type)
-                *type = n->out[0].type;
-            return value_ptr(p, &n->out[0]);
-        }
+    for (int64_t i = 0; i < n; i++) {
+        if (strcmp(ports[i].name, name))
+            continue;
+        if (type)
+            *type = ports[i].type;
+        return ports[i].ptr;
     }
     return NULL;
 }
 
+void *qn_plan_input(const QnPlan *p, const char *name, QnType *type)
+{
+    return find_port(p->inputs, p->n_inputs, name, type);
+}
+
 const void *qn_plan_output(const QnPlan *p, const char *name, QnType *type)
 {
-    const QnValue *v = qn_graph_output_find(p->graph, name);
-    if (!v)
-        return NULL;
-    if (type)
-        *type = v->type;
-    return value_ptr(p, v);
+    return find_port(p->outputs, p->n_outputs, name, type);
 }
 
 QnPlanMemory qn_plan_memory(const QnPlan *p)

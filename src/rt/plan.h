@@ -17,6 +17,8 @@ typedef struct QnPlanOptions {
     bool poison;              /* fill memory with NaN patterns before it is written and after its
                                * last use: finds reads of what is not there (tests) */
     bool profile;             /* measure each step */
+    bool check_finite;        /* stop at the first step that writes an infinity or a NaN (host
+                               * devices), naming node and element; costs a pass over all outputs */
 } QnPlanOptions;
 
 /* Compiles and allocates. The store must hold the graph's states and be allocated. */

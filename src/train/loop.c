@@ -72,7 +72,8 @@ static QnStatus one_update(Run *run)
     if (!isfinite(loss))
         return qn_fail(QN_ENUMERIC,
                        "the loss is %g at update %lld: lower train.lr, or set "
-                       "train.optimizer.clip_norm",
+                       "train.optimizer.clip_norm; compile.check_finite=true names the "
+                       "first node that is not finite",
                        loss, (long long)run->progress.update);
     int64_t ns = qn_clock_ns() - start;
     run->progress.update++;

@@ -228,9 +228,10 @@ static QnStatus read_compile(QnRecipe *r, const QnYaml *root)
     QnYaml *map = NULL;
     int64_t mib = 0;
     QN_TRY(qn_yaml_map(root, "compile", false, &map));
-    QN_TRY(KNOWN(map, "level", "off", "memory_budget_mib"));
+    QN_TRY(KNOWN(map, "level", "off", "memory_budget_mib", "check_finite"));
     QN_TRY(qn_yaml_int(map, "level", false, 0, 2, &r->level));
     QN_TRY(qn_yaml_string(map, "off", false, &r->passes_off));
+    QN_TRY(qn_yaml_bool(map, "check_finite", false, &r->check_finite));
     QN_TRY(qn_yaml_int(map, "memory_budget_mib", false, 1, 1 << 30, &mib));
     r->memory_budget_bytes = mib << 20;
     return QN_OK;

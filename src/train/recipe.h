@@ -91,6 +91,7 @@ typedef struct QnRecipe {
     int64_t checkpoint_keep;
     int64_t threads;             /* 0: one a core */
     int64_t level;               /* passes: 0 none but lowering, 1, 2 all */
+    bool check_finite;           /* stop at the first node that writes an infinity or NaN; slower */
     const char *passes_off;      /* names, "fuse,cse"; NULL: none */
     int64_t memory_budget_bytes; /* of activations; values are recomputed to fit; 0: no limit */
 } QnRecipe;

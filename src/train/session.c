@@ -280,7 +280,10 @@ static QnStatus build_graphs(QnSession *s, const QnSessionOptions *o)
 
 static QnStatus compile(QnSession *s, const QnSessionOptions *o)
 {
-    QnPlanOptions p = { .choices = o->choices, .profile = o->profile, .poison = o->poison };
+    QnPlanOptions p = { .choices = o->choices,
+                        .profile = o->profile,
+                        .poison = o->poison,
+                        .check_finite = s->recipe->check_finite };
     QN_TRY(qn_store_alloc(s->store));
     QN_TRY(qn_session_init_states(s->store, (uint64_t)s->recipe->seed));
     QN_TRY(qn_plan_new(s->eval_graph, s->device, s->store, &p, &s->eval_plan));

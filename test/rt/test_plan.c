@@ -197,3 +197,25 @@ static void test_null_device_plans_huge_graphs(void **state)
     qn_graph_free(g);
     qn_device_close(none);
 }
+
+static void test_first_not_finite_node_is_named(void **state)
+{
+    (void)state;
+    QnPlan *p;
+    QnGraph *g = qn_graph_new();
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(8));
+    QnValue *bad = qn_log(g, x);
+    qn_node_name(g, bad->node, "layer3.log");
+    qn_graph_output(g, "y", qn_mul(g, bad, bad));
+    assert_ok(qn_plan_new(g, device, NULL, &(QnPlanOptions){ .check_finite = true }, &p));
+    float *in = qn_plan_input(p, "x", NULL);
+    for (int i = 0; i < 8; i++)
+        in[i] = 1;
+    assert_ok(qn_plan_run(p));
+    for (int i = 0; i < 8; i++) /* a run does not keep its inputs */
+        in[i] = i == 5 ? 0 : 1;
+    assert_fails(qn_plan_run(p), QN_ENUMERIC, "layer3.log");
+    assert_contains(qn_error_last()->text, "element 5");
+    qn_plan_free(p);
+    qn_graph_free(g);
+}
