@@ -1,9 +1,9 @@
 #include "io/csv_lexer.h"
+#include "io/number.h"
 
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -116,15 +116,7 @@ bool qn_csv_lexer_is_missing(const QnCsvField *f)
 
 bool qn_csv_lexer_number(const QnCsvField *f, double *value)
 {
-    char buffer[64], *end;
-    if (!f->size || f->size >= sizeof buffer)
-        return false;
-    memcpy(buffer, f->text, f->size);
-    buffer[f->size] = '\0';
-    if (strpbrk(buffer, "xXnNiI")) /* no hexadecimal, no inf, no nan */
-        return false;
-    *value = strtod(buffer, &end);
-    return *end == '\0' && fabs(*value) <= (double)FLT_MAX; /* false for nan, too */
+    return qn_number_parse(f->text, f->size, value) && fabs(*value) <= (double)FLT_MAX;
 }
 
 bool qn_csv_lexer_whole(const QnCsvField *f, int64_t *value)

@@ -1,4 +1,5 @@
 /* Typed reading of the tree; every complaint names the place and what was expected. */
+#include "io/number.h"
 #include "io/yaml_node.h"
 
 #include <errno.h>
@@ -163,15 +164,6 @@ static bool parse_int(const char *s, int64_t *out)
     return true;
 }
 
-static bool parse_real(const char *s, double *out)
-{
-    char *end;
-    if (!*s || strpbrk(s, "xXnN ")) /* no hexadecimal, inf or nan */
-        return false;
-    *out = strtod(s, &end);
-    return !*end && isfinite(*out);
-}
-
 QnStatus qn_yaml_as_int(const QnYaml *node, int64_t min, int64_t max, int64_t *out)
 {
     int64_t v;
@@ -187,8 +179,8 @@ QnStatus qn_yaml_as_real(const QnYaml *node, double min, double max, double *out
 {
     double v;
     char expected[128];
-    if (node->kind != QN_YAML_SCALAR || node->quoted || !parse_real(node->text, &v) || v < min ||
-        v > max)
+    if (node->kind != QN_YAML_SCALAR || node->quoted ||
+        !qn_number_parse(node->text, strlen(node->text), &v) || v < min || v > max)
         return wrong(node, real_expected(min, max, expected, sizeof expected));
     *out = v;
     return QN_OK;
