@@ -188,3 +188,19 @@ static void test_max_pool_ties_and_nan(void **state)
         qn_graph_free(g);
     }
 }
+
+/* Between the layouts, in every element size. */
+static void test_relayout(void **state)
+{
+    static const QnDtype dtype[] = { QN_DTYPE_F32, QN_DTYPE_BF16, QN_DTYPE_U8, QN_DTYPE_I64 };
+    static const int64_t dim[][3] = { { 37, 40, 33 }, { 1, 9, 130 }, { 130, 1, 1 } };
+    for (int i = 0; i < QN_COUNT(dtype) * QN_COUNT(dim) * 4; i++) {
+        const int64_t *d = dim[i / 4 % QN_COUNT(dim)];
+        QnGraph *g = qn_graph_new();
+        QnValue *x =
+            conv_in(g, dtype[i / 4 / QN_COUNT(dim)], 2, d[0], d[1], d[2], (QnLayout)(i % 2));
+        QnValue *y = qn_relayout(g, x, (QnLayout)(i / 2 % 2));
+        assert_true(check_node(g, y, 0, 100, 0) > 0);
+        qn_graph_free(g);
+    }
+}
