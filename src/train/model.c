@@ -1,4 +1,5 @@
 #include "train/model.h"
+#include "nn/models.h"
 #include "train/layers.h"
 
 #include <stdio.h>
@@ -38,6 +39,92 @@ static QnStatus build_mlp(QnNet *net, const QnYaml *m, const QnModelIo *io, QnVa
     return QN_OK;
 }
 
+/* The models below look at images. */
+static QnStatus check_images(const QnYaml *m, const QnValue *x, int64_t least)
+{
+    const QnShape *s = &x->type.shape;
+    char text[QN_TYPE_TEXT_BYTES];
+    if (s->rank == 4 && s->dim[2] >= least && s->dim[3] >= least)
+        return QN_OK;
+    return qn_yaml_fail(m,
+                        "the data is %s, this model needs images (N,C,H,W) of at least %lld "
+                        "pixels a side",
+                        qn_shape_text(s, text), (long long)least);
+}
+
+static QnStatus build_lenet(QnNet *net, const QnYaml *m, const QnModelIo *io, QnValue *x,
+                            QnValue **y)
+{
+    QN_TRY(KNOWN(m, "name"));
+    QN_TRY(check_images(m, x, 12));
+    *y = qn_nn_lenet(net, x, io->outputs);
+    return QN_OK;
+}
+
+static QnStatus build_vgg(QnNet *net, const QnYaml *m, const QnModelIo *io, QnValue *x, QnValue **y)
+{
+    int64_t depth = 11;
+    QnVggSpec spec = { .batch_norm = true, .small = true, .outputs = io->outputs, .dropout = 0.5 };
+    QN_TRY(KNOWN(m, "name", "depth", "batch_norm", "small", "dropout"));
+    QN_TRY(qn_yaml_int(m, "depth", false, 1, 1000, &depth));
+    QN_TRY(qn_yaml_bool(m, "batch_norm", false, &spec.batch_norm));
+    QN_TRY(qn_yaml_bool(m, "small", false, &spec.small));
+    QN_TRY(qn_yaml_real(m, "dropout", false, 0, 0.99, &spec.dropout));
+    QN_TRY(check_images(m, x, 32));
+    spec.depth = (int)depth;
+    *y = qn_nn_vgg(net, x, &spec);
+    return QN_OK;
+}
+
+static QnStatus build_resnet(QnNet *net, const QnYaml *m, const QnModelIo *io, QnValue *x,
+                             QnValue **y)
+{
+    int64_t depth = 18;
+    QnResnetSpec spec = { .small = true, .width = 64, .outputs = io->outputs };
+    QN_TRY(KNOWN(m, "name", "depth", "small", "width"));
+    QN_TRY(qn_yaml_int(m, "depth", false, 1, 1000, &depth));
+    QN_TRY(qn_yaml_bool(m, "small", false, &spec.small));
+    QN_TRY(qn_yaml_int(m, "width", false, 1, 4096, &spec.width));
+    QN_TRY(check_images(m, x, 8));
+    spec.depth = (int)depth;
+    *y = qn_nn_resnet(net, x, &spec);
+    return QN_OK;
+}
+
+static QnStatus gpt2_spec(const QnYaml *m, const QnModelIo *io, QnGptSpec *spec)
+{
+    static const char *const sizes[] = { "tiny", "small", "medium", "large", "xl" };
+    int size = 0;
+    QN_TRY(qn_yaml_choice(m, "size", false, sizes, QN_COUNT(sizes), &size));
+    qn_nn_gpt2_size(sizes[size], spec);
+    spec->vocab = io->outputs;
+    spec->window = io->window;
+    QN_TRY(qn_yaml_int(m, "layers", false, 1, 1000, &spec->layers));
+    QN_TRY(qn_yaml_int(m, "heads", false, 1, 1000, &spec->heads));
+    QN_TRY(qn_yaml_int(m, "width", false, 1, 1 << 20, &spec->width));
+    QN_TRY(qn_yaml_bool(m, "tied", false, &spec->tied));
+    QN_TRY(qn_yaml_bool(m, "bias", false, &spec->bias));
+    QN_TRY(qn_yaml_real(m, "dropout", false, 0, 0.99, &spec->dropout));
+    if (spec->width % spec->heads)
+        return qn_yaml_fail(m, "a width of %lld does not fall into %lld heads",
+                            (long long)spec->width, (long long)spec->heads);
+    return QN_OK;
+}
+
+static QnStatus build_gpt2(QnNet *net, const QnYaml *m, const QnModelIo *io, QnValue *x,
+                           QnValue **y)
+{
+    QnGptSpec spec;
+    QN_TRY(KNOWN(m, "name", "size", "layers", "heads", "width", "tied", "bias", "dropout"));
+    QN_TRY(gpt2_spec(m, io, &spec));
+    if (x->type.dtype != QN_DTYPE_I64 || x->type.shape.rank != 2)
+        return qn_yaml_fail(m, "gpt2 needs text: tokens (N,T)");
+    const QnShape *s = &x->type.shape;
+    QnShape rows = QN_SHAPE(qn_dim_mul(net->g, s->dim[0], s->dim[1]), spec.vocab);
+    *y = qn_reshape(net->g, qn_nn_gpt2(net, x, &spec), &rows);
+    return QN_OK;
+}
+
 typedef struct Model {
     const char *name, *doc;
     QnStatus (*build)(QnNet *net, const QnYaml *m, const QnModelIo *io, QnValue *x, QnValue **y);
@@ -46,11 +133,16 @@ typedef struct Model {
 static const Model models[] = {
     { "linear", "one linear layer: linear or logistic regression", build_linear },
     { "mlp", "hidden: [512], activation: relu, dropout: 0", build_mlp },
+    { "lenet", "LeNet-5 with ReLU, for images of 28 pixels", build_lenet },
+    { "vgg", "depth: 11 (13, 16, 19), batch_norm: true, small: true, dropout: 0.5", build_vgg },
+    { "resnet", "depth: 18 (34, 50, 101, 152), small: true, width: 64", build_resnet },
+    { "gpt2", "size: tiny (small ... xl), layers, heads, width, tied, bias, dropout: 0",
+      build_gpt2 },
 };
 
 const char *qn_model_help(void)
 {
-    return "linear, mlp, or layers: [...]";
+    return "linear, mlp, lenet, vgg, resnet, gpt2, or layers: [...]";
 }
 
 static QnStatus unknown_model(const QnYaml *m, const char *name)
