@@ -87,7 +87,7 @@ double qn_text_bytes_per_token(const QnDataset *ds)
 }
 
 /* Tokens first … first+count-1 as a dataset. */
-static QnStatus make_part(const QnTextOptions *o, const QnVocab *vocab, const int64_t *ids,
+static QnStatus make_part(const QnTextOptions *o, const QnVocab *vocab, const uint32_t *ids,
                           int64_t first, int64_t count, double bytes_per_token, bool random,
                           QnDataset **out)
 {
@@ -106,8 +106,7 @@ static QnStatus make_part(const QnTextOptions *o, const QnVocab *vocab, const in
         st = QN_ENOMEM;
         goto done;
     }
-    for (int64_t i = 0; i < count; i++)
-        s->tokens[i] = (uint32_t)ids[first + i];
+    memcpy(s->tokens, ids + first, (size_t)count * sizeof *ids);
     s->token_count = count;
     s->window = o->window;
     s->bytes_per_token = bytes_per_token;
@@ -143,7 +142,8 @@ QnStatus qn_text_parse(const QnTextOptions *o, const char *text, size_t size, Qn
     QnStatus st = QN_OK;
     QnVocab *v = NULL;
     QnDataset *a = NULL, *b = NULL;
-    int64_t *ids = NULL, count = 0;
+    uint32_t *ids = NULL;
+    int64_t count = 0;
     double fraction = o->train_fraction != 0 ? o->train_fraction : 0.9;
     if (o->window < 1 || !(fraction > 0 && fraction <= 1))
         return qn_fail(QN_EARG, "%s: a window of %" PRId64 " tokens and a training part of %g",
@@ -152,7 +152,7 @@ QnStatus qn_text_parse(const QnTextOptions *o, const char *text, size_t size, Qn
         QN_TRY_DONE(vocab_copy(o->vocab, &v));
     else
         QN_TRY_DONE(qn_vocab_build(o->path, o->kind, text, size, &v));
-    QN_TRY_DONE(qn_vocab_encode(v, o->path, text, size, &ids, &count));
+    QN_TRY_DONE(qn_vocab_encode_compact(v, o->path, text, size, &ids, &count));
     if (!count) {
         st = qn_fail(QN_EFORMAT, "%s: the file is empty", o->path);
         goto done;

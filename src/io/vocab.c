@@ -13,6 +13,7 @@ struct QnVocab {
     QnVocabKind kind;
     uint32_t *codes; /* rising */
     int64_t count;
+    int32_t ascii[128]; /* tokens of the most frequent characters; -1: none */
 };
 
 /* One character of UTF-8 at p; its length, or 0 if it is none (overlong, surrogate, cut short). */
@@ -85,6 +86,15 @@ static QnVocab *vocab_new(QnVocabKind kind, int64_t count)
     return NULL;
 }
 
+/* After the codes are in place. */
+static void index_ascii(QnVocab *v)
+{
+    for (int c = 0; c < 128; c++)
+        v->ascii[c] = -1;
+    for (int64_t i = 0; i < v->count && v->codes[i] < 128; i++)
+        v->ascii[v->codes[i]] = (int32_t)i;
+}
+
 QnStatus qn_vocab_build(const char *name, QnVocabKind kind, const char *text, size_t size,
                         QnVocab **out)
 {
@@ -112,6 +122,7 @@ QnStatus qn_vocab_build(const char *name, QnVocabKind kind, const char *text, si
     for (uint32_t c = 0; c <= CODE_MAX; c++)
         if (seen[c / 8] >> (c % 8) & 1)
             v->codes[count++] = c;
+    index_ascii(v);
     *out = v;
 done:
     qn_free(seen);
@@ -138,6 +149,8 @@ QnVocabKind qn_vocab_kind(const QnVocab *vocab)
 
 int64_t qn_vocab_find(const QnVocab *vocab, uint32_t character)
 {
+    if (character < 128)
+        return vocab->ascii[character];
     int64_t lo = 0, hi = vocab->count;
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
@@ -149,25 +162,27 @@ int64_t qn_vocab_find(const QnVocab *vocab, uint32_t character)
     return lo < vocab->count && vocab->codes[lo] == character ? lo : -1;
 }
 
-QnStatus qn_vocab_encode(const QnVocab *vocab, const char *name, const char *text, size_t size,
-                         int64_t **tokens, int64_t *count)
+QnStatus qn_vocab_encode_compact(const QnVocab *vocab, const char *name, const char *text,
+                                 size_t size, uint32_t **tokens, int64_t *count)
 {
     QnStatus st = QN_OK;
-    int64_t n = 0, *ids = qn_alloc_array(size, sizeof *ids);
+    int64_t n = 0;
+    uint32_t *ids = qn_alloc_array(size, sizeof *ids);
     if (!ids)
         return QN_ENOMEM;
     for (size_t at = 0; at < size;) {
         size_t from = at;
         uint32_t c = 0;
         QN_TRY_DONE(next_code(name, vocab->kind, text, size, &at, &c));
-        ids[n] = qn_vocab_find(vocab, c);
-        if (ids[n++] < 0) {
+        int64_t id = qn_vocab_find(vocab, c);
+        if (id < 0) {
             st = qn_fail(QN_EARG,
                          "%s: byte %zu: character U+%04" PRIX32 " is not among the %" PRId64
                          " that the model knows",
                          name, from, c, vocab->count);
             goto done;
         }
+        ids[n++] = (uint32_t)id;
     }
     *tokens = ids;
     *count = n;
@@ -175,6 +190,23 @@ QnStatus qn_vocab_encode(const QnVocab *vocab, const char *name, const char *tex
 done:
     qn_free(ids);
     return st;
+}
+
+QnStatus qn_vocab_encode(const QnVocab *vocab, const char *name, const char *text, size_t size,
+                         int64_t **tokens, int64_t *count)
+{
+    uint32_t *compact;
+    int64_t n = 0;
+    QN_TRY(qn_vocab_encode_compact(vocab, name, text, size, &compact, &n));
+    int64_t *ids = qn_alloc_array((size_t)n, sizeof *ids);
+    for (int64_t i = 0; ids && i < n; i++)
+        ids[i] = compact[i];
+    qn_free(compact);
+    if (!ids)
+        return QN_ENOMEM;
+    *tokens = ids;
+    *count = n;
+    return QN_OK;
 }
 
 QnStatus qn_vocab_decode(const QnVocab *vocab, const int64_t *tokens, int64_t count, char **text)
@@ -243,6 +275,7 @@ static QnStatus read_vocab(QnArena *arena, const char *json, size_t size, QnVoca
         return QN_ENOMEM;
     for (int64_t i = 0; i < list->n; i++)
         v->codes[i] = (uint32_t)list->items[i].integer;
+    index_ascii(v);
     *out = v;
     return QN_OK;
 }

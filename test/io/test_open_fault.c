@@ -58,7 +58,7 @@ static QnStatus try_npy(const char *path)
     return read_one(ds);
 }
 
-static QnStatus try_folder(const char *path)
+QN_UNUSED static QnStatus try_folder(const char *path)
 {
     QnDataset *ds;
     QN_TRY(qn_folder_open(&(QnFolderOptions){ .path = path, .cache = true }, &ds));
