@@ -49,6 +49,20 @@ static inline void name_map(Batch *b, Item *it)
     qn_str_printf(&b->text, "#define qn_map %s\n%s#undef qn_map\n", it->kernel, it->map);
 }
 
+/* QN_T is the dtype of a node's data; what is always f32 (statistics), the text spells out. A node
+ * without any tensor in that dtype (arange) has been seen in f32. */
+static inline bool is_of_type(const QnNode *n, QnDtype f)
+{
+    bool floats = false;
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        const QnValue *v = i < n->n_in ? n->in[i] : &n->out[i - n->n_in];
+        if (v && v->type.dtype == f)
+            return true;
+        floats |= v && qn_dtype_is_float(v->type.dtype);
+    }
+    return !floats;
+}
+
 static inline void batch_add(Batch *b, const QnOp *op, int k)
 {
     Item it = { 0 };
@@ -58,7 +72,7 @@ static inline void batch_add(Batch *b, const QnOp *op, int k)
     if (map)
         ok = (it.map = map_kernel(&it.c, &it.call)) != NULL;
     else
-        ok = op->call(it.c.node, &it.call) == QN_OK;
+        ok = is_of_type(it.c.node, b->dtype) && op->call(it.c.node, &it.call) == QN_OK;
     if (ok) {
         if (map)
             name_map(b, &it);
