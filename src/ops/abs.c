@@ -5,6 +5,11 @@ QN_SCALAR float abs_f(float x)
 {
     return qn_absf(x);
 }
+
+QN_SCALAR qn_long abs_i(qn_long x)
+{
+    return x < 0 ? (qn_long)(0 - (qn_ulong)x) : x;
+}
 QN_MAP1(abs)
 
 #ifdef QN_HOST
@@ -17,7 +22,7 @@ static double abs_ref(const double *x, const double *param)
 
 static int64_t abs_ref_int(const int64_t *x)
 {
-    return x[0] < 0 ? (int64_t)(0 - (uint64_t)x[0]) : x[0];
+    return abs_i(x[0]);
 }
 
 static void abs_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)

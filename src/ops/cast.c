@@ -6,6 +6,11 @@ QN_SCALAR float cast_f(float x)
 {
     return x;
 }
+
+QN_SCALAR qn_long cast_i(qn_long x)
+{
+    return x;
+}
 QN_MAP1(cast)
 
 #ifdef QN_HOST
@@ -33,7 +38,7 @@ static double cast_ref(const double *x, const double *param)
 
 static int64_t cast_ref_int(const int64_t *x)
 {
-    return x[0];
+    return cast_i(x[0]);
 }
 
 static void cast_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)

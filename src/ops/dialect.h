@@ -5,7 +5,8 @@
  *   - as OpenCL C and CUDA C, with QN_DEVICE: scalar functions and kernels.
  * Scalar functions are QN_SCALAR, named <op>_f, take and return float, and use only the math below
  * (named as C's float functions: qn_expf; qn_exp is the graph's builder), without branches on data
- * where `?:` will do, so that loops over them vectorise. */
+ * where `?:` will do, so that loops over them vectorise. Maps that are exact on integers (.ref_int)
+ * have a second one, <op>_i, over qn_long. */
 #ifndef QN_OPS_DIALECT_H
 #define QN_OPS_DIALECT_H
 
@@ -80,9 +81,10 @@ typedef unsigned short qn_ushort;
 #define qn_minf(a, b)   ((a) < (b) ? (a) : (b))
 #define qn_maxf(a, b)   ((a) > (b) ? (a) : (b))
 
-/* Storage of each dtype: qn_load_<dtype> gives a float, qn_store_<dtype> takes one and rounds as
- * the library does everywhere: floats to nearest even, integers toward zero, saturating, NaN to 0.
- * qn_round_<dtype> gives what a store and a load would. */
+/* Storage of each dtype. qn_load_<dtype> gives a float, of integers and bools a qn_long, and
+ * qn_store_<dtype> takes the same. qn_round_<dtype> rounds a float as a store would;
+ * qn_<int>_of makes an integer of a float, toward zero, saturating, NaN to 0, and qn_keep_<int>
+ * of a wider integer, saturating: as the library does everywhere. */
 typedef float qn_f32;
 typedef qn_ushort qn_bf16;
 #define qn_load_f32(p, i)     ((p)[i])
@@ -132,36 +134,35 @@ typedef unsigned char qn_u8;
 typedef unsigned char qn_bool;
 typedef int qn_i32;
 typedef qn_long qn_i64;
-#define qn_load_i8(p, i)   ((float)(p)[i])
-#define qn_load_u8(p, i)   ((float)(p)[i])
-#define qn_load_i32(p, i)  ((float)(p)[i])
-#define qn_load_i64(p, i)  ((float)(p)[i])
-#define qn_load_bool(p, i) ((p)[i] ? 1.0f : 0.0f)
-#define qn_round_i8(v)     ((v) != (v) ? 0.0f : qn_truncf(qn_minf(qn_maxf(v, -128.0f), 127.0f)))
-#define qn_round_u8(v)     ((v) != (v) ? 0.0f : qn_truncf(qn_minf(qn_maxf(v, 0.0f), 255.0f)))
-#define qn_round_i32(v)    ((v) != (v) ? 0.0f : qn_truncf(v)) /* the store saturates */
-#define qn_round_i64(v)    qn_round_i32(v)
-#define qn_round_bool(v)   ((v) != 0.0f ? 1.0f : 0.0f)
-QN_SCALAR int qn_i32_of(float v)
+#define qn_load_i8(p, i)       ((qn_long)(p)[i])
+#define qn_load_u8(p, i)       ((qn_long)(p)[i])
+#define qn_load_i32(p, i)      ((qn_long)(p)[i])
+#define qn_load_i64(p, i)      ((qn_long)(p)[i])
+#define qn_load_bool(p, i)     ((qn_long)((p)[i] != 0))
+#define qn_store_i8(p, i, v)   ((p)[i] = (qn_i8)(v))
+#define qn_store_u8(p, i, v)   ((p)[i] = (qn_u8)(v))
+#define qn_store_i32(p, i, v)  ((p)[i] = (int)(v))
+#define qn_store_i64(p, i, v)  ((p)[i] = (v))
+#define qn_store_bool(p, i, v) ((p)[i] = (qn_bool)(v))
+QN_SCALAR qn_long qn_clamp(qn_long v, qn_long lo, qn_long hi)
 {
-    return v != v                ? 0
-           : v >= 2147483648.0f  ? 2147483647
-           : v <= -2147483648.0f ? (-2147483647 - 1)
-                                 : (int)v;
+    return v < lo ? lo : v > hi ? hi : v;
 }
+#define qn_keep_i8(v)   qn_clamp(v, -128, 127)
+#define qn_keep_u8(v)   qn_clamp(v, 0, 255)
+#define qn_keep_i32(v)  qn_clamp(v, -2147483647 - 1, 2147483647)
+#define qn_keep_i64(v)  (v)
+#define qn_keep_bool(v) ((qn_long)((v) != 0))
 QN_SCALAR qn_long qn_i64_of(float v)
 {
     const qn_long most = 9223372036854775807;
-    return v != v                         ? 0
-           : v >= 9223372036854775808.0f  ? most
-           : v <= -9223372036854775808.0f ? (-most - 1)
-                                          : (qn_long)v;
+    qn_long cut = v >= 9223372036854775808.0f ? most : (qn_long)v;
+    return v != v ? 0 : v <= -9223372036854775808.0f ? -most - 1 : cut;
 }
-#define qn_store_i8(p, i, v)   ((p)[i] = (qn_i8)qn_round_i8(v))
-#define qn_store_u8(p, i, v)   ((p)[i] = (qn_u8)qn_round_u8(v))
-#define qn_store_i32(p, i, v)  ((p)[i] = qn_i32_of(v))
-#define qn_store_i64(p, i, v)  ((p)[i] = qn_i64_of(v))
-#define qn_store_bool(p, i, v) ((p)[i] = (v) != 0.0f)
+#define qn_i8_of(v)   qn_keep_i8(qn_i64_of(v))
+#define qn_u8_of(v)   qn_keep_u8(qn_i64_of(v))
+#define qn_i32_of(v)  qn_keep_i32(qn_i64_of(v))
+#define qn_bool_of(v) ((qn_long)((v) != 0.0f))
 
 /* Storage type of the floating-point tensors of an operator's own kernels: float, or 16 bits when
  * QN_F16 or QN_BF16 is defined. Arithmetic is in float. */
@@ -241,6 +242,8 @@ QN_SCALAR void qn_philox(QN_GLOBAL const qn_long *key, qn_long n_key, qn_long st
 #include "base/vmath.h"
 
 #define QN_SCALAR QN_INLINE
+typedef int64_t qn_long;
+typedef uint64_t qn_ulong;
 
 #ifdef QN_TILE_ISA /* y[i] = f(x0[i], …) over n elements; y may be one of the x */
 

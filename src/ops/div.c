@@ -5,6 +5,13 @@ QN_SCALAR float div_f(float a, float b)
 {
     return a / b;
 }
+
+QN_SCALAR qn_long div_i(qn_long a, qn_long b)
+{
+    if (b == 0)
+        return 0;
+    return b == -1 ? (qn_long)(0 - (qn_ulong)a) : a / b;
+}
 QN_MAP2(div)
 
 #ifdef QN_HOST
@@ -17,9 +24,7 @@ static double div_ref(const double *x, const double *param)
 
 static int64_t div_ref_int(const int64_t *x)
 {
-    if (x[1] == 0)
-        return 0;
-    return x[1] == -1 ? (int64_t)(0 - (uint64_t)x[0]) : x[0] / x[1];
+    return div_i(x[0], x[1]);
 }
 
 /* db = -dy y / b */

@@ -5,6 +5,13 @@ QN_SCALAR float fmod_f(float a, float b)
 {
     return qn_fmodf(a, b);
 }
+
+QN_SCALAR qn_long fmod_i(qn_long a, qn_long b)
+{
+    if (b == 0 || b == -1)
+        return 0;
+    return a % b;
+}
 QN_MAP2(fmod)
 
 #ifdef QN_HOST
@@ -17,9 +24,7 @@ static double fmod_ref(const double *x, const double *param)
 
 static int64_t fmod_ref_int(const int64_t *x)
 {
-    if (x[1] == 0 || x[1] == -1)
-        return 0;
-    return x[0] % x[1];
+    return fmod_i(x[0], x[1]);
 }
 
 /* db = -dy trunc(a / b) */

@@ -5,6 +5,11 @@ QN_SCALAR float less_f(float a, float b)
 {
     return a < b ? 1.0f : 0.0f;
 }
+
+QN_SCALAR qn_long less_i(qn_long a, qn_long b)
+{
+    return a < b;
+}
 QN_MAP2(less)
 
 #ifdef QN_HOST
@@ -24,7 +29,7 @@ static double less_ref(const double *x, const double *param)
 
 static int64_t less_ref_int(const int64_t *x)
 {
-    return x[0] < x[1];
+    return less_i(x[0], x[1]);
 }
 
 static const QnSample less_samples[] = {

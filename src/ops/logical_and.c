@@ -5,6 +5,11 @@ QN_SCALAR float logical_and_f(float a, float b)
 {
     return (a != 0.0f && b != 0.0f) ? 1.0f : 0.0f;
 }
+
+QN_SCALAR qn_long logical_and_i(qn_long a, qn_long b)
+{
+    return a != 0 && b != 0;
+}
 QN_MAP2(logical_and)
 
 #ifdef QN_HOST
@@ -26,7 +31,7 @@ static double logical_and_ref(const double *x, const double *param)
 
 static int64_t logical_and_ref_int(const int64_t *x)
 {
-    return x[0] != 0 && x[1] != 0;
+    return logical_and_i(x[0], x[1]);
 }
 
 static const QnSample logical_and_samples[] = {

@@ -5,6 +5,11 @@ QN_SCALAR float logical_not_f(float x)
 {
     return x != 0.0f ? 0.0f : 1.0f;
 }
+
+QN_SCALAR qn_long logical_not_i(qn_long x)
+{
+    return x == 0;
+}
 QN_MAP1(logical_not)
 
 #ifdef QN_HOST
@@ -26,7 +31,7 @@ static double logical_not_ref(const double *x, const double *param)
 
 static int64_t logical_not_ref_int(const int64_t *x)
 {
-    return x[0] == 0;
+    return logical_not_i(x[0]);
 }
 
 static const QnSample logical_not_samples[] = {

@@ -5,6 +5,11 @@ QN_SCALAR float logical_or_f(float a, float b)
 {
     return (a != 0.0f || b != 0.0f) ? 1.0f : 0.0f;
 }
+
+QN_SCALAR qn_long logical_or_i(qn_long a, qn_long b)
+{
+    return a != 0 || b != 0;
+}
 QN_MAP2(logical_or)
 
 #ifdef QN_HOST
@@ -26,7 +31,7 @@ static double logical_or_ref(const double *x, const double *param)
 
 static int64_t logical_or_ref_int(const int64_t *x)
 {
-    return x[0] != 0 || x[1] != 0;
+    return logical_or_i(x[0], x[1]);
 }
 
 static const QnSample logical_or_samples[] = {

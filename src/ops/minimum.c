@@ -5,6 +5,11 @@ QN_SCALAR float minimum_f(float a, float b)
 {
     return a != a || a < b ? a : b;
 }
+
+QN_SCALAR qn_long minimum_i(qn_long a, qn_long b)
+{
+    return a < b ? a : b;
+}
 QN_MAP2(minimum)
 
 #ifdef QN_HOST
@@ -17,7 +22,7 @@ static double minimum_ref(const double *x, const double *param)
 
 static int64_t minimum_ref_int(const int64_t *x)
 {
-    return x[0] < x[1] ? x[0] : x[1];
+    return minimum_i(x[0], x[1]);
 }
 
 /* where both are equal, to a alone */

@@ -6,6 +6,14 @@ QN_SCALAR float mod_f(float a, float b)
     float r = qn_fmodf(a, b);
     return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;
 }
+
+QN_SCALAR qn_long mod_i(qn_long a, qn_long b)
+{
+    if (b == 0 || b == -1)
+        return 0;
+    qn_long r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
 QN_MAP2(mod)
 
 #ifdef QN_HOST
@@ -19,10 +27,7 @@ static double mod_ref(const double *x, const double *param)
 
 static int64_t mod_ref_int(const int64_t *x)
 {
-    if (x[1] == 0 || x[1] == -1)
-        return 0;
-    int64_t r = x[0] % x[1];
-    return r != 0 && (r < 0) != (x[1] < 0) ? r + x[1] : r;
+    return mod_i(x[0], x[1]);
 }
 
 /* db = -dy floor(a / b) */

@@ -5,6 +5,11 @@ QN_SCALAR float neg_f(float x)
 {
     return -x;
 }
+
+QN_SCALAR qn_long neg_i(qn_long x)
+{
+    return (qn_long)(0 - (qn_ulong)x);
+}
 QN_MAP1(neg)
 
 #ifdef QN_HOST
@@ -17,7 +22,7 @@ static double neg_ref(const double *x, const double *param)
 
 static int64_t neg_ref_int(const int64_t *x)
 {
-    return (int64_t)(0 - (uint64_t)x[0]);
+    return neg_i(x[0]);
 }
 
 static void neg_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)

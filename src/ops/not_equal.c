@@ -5,6 +5,11 @@ QN_SCALAR float not_equal_f(float a, float b)
 {
     return a != b ? 1.0f : 0.0f;
 }
+
+QN_SCALAR qn_long not_equal_i(qn_long a, qn_long b)
+{
+    return a != b;
+}
 QN_MAP2(not_equal)
 
 #ifdef QN_HOST
@@ -24,7 +29,7 @@ static double not_equal_ref(const double *x, const double *param)
 
 static int64_t not_equal_ref_int(const int64_t *x)
 {
-    return x[0] != x[1];
+    return not_equal_i(x[0], x[1]);
 }
 
 static const QnSample not_equal_samples[] = {

@@ -5,6 +5,18 @@ QN_SCALAR float pow_f(float a, float b)
 {
     return qn_powf(a, b);
 }
+
+QN_SCALAR qn_long pow_i(qn_long a, qn_long b)
+{
+    qn_ulong y = 1, base = (qn_ulong)a;
+    if (b < 0)
+        return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+    for (qn_ulong e = (qn_ulong)b; e; e >>= 1) {
+        y = e & 1 ? y * base : y; /* wraps, as hardware does */
+        base *= base;
+    }
+    return (qn_long)y;
+}
 QN_MAP2(pow)
 
 #ifdef QN_HOST
@@ -17,14 +29,7 @@ static double pow_ref(const double *x, const double *param)
 
 static int64_t pow_ref_int(const int64_t *x)
 {
-    uint64_t y = 1, base = (uint64_t)x[0];
-    if (x[1] < 0)
-        return x[0] == 1 ? 1 : x[0] == -1 ? (x[1] & 1 ? -1 : 1) : 0;
-    for (uint64_t e = (uint64_t)x[1]; e; e >>= 1) {
-        y = e & 1 ? y * base : y; /* wraps, as hardware does */
-        base *= base;
-    }
-    return (int64_t)y;
+    return pow_i(x[0], x[1]);
 }
 
 /* da = dy b a^(b - 1); db = dy y ln a, and 0 where a has no logarithm */

@@ -5,6 +5,11 @@ QN_SCALAR float relu6_f(float x)
 {
     return x < 0.0f ? 0.0f : x > 6.0f ? 6.0f : x;
 }
+
+QN_SCALAR qn_long relu6_i(qn_long x)
+{
+    return x < 0 ? 0 : x > 6 ? 6 : x;
+}
 QN_MAP1(relu6)
 
 #ifdef QN_HOST
@@ -17,7 +22,7 @@ static double relu6_ref(const double *x, const double *param)
 
 static int64_t relu6_ref_int(const int64_t *x)
 {
-    return x[0] < 0 ? 0 : x[0] > 6 ? 6 : x[0];
+    return relu6_i(x[0]);
 }
 
 /* by the output, so that x need not be kept */

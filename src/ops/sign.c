@@ -5,6 +5,11 @@ QN_SCALAR float sign_f(float x)
 {
     return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
 }
+
+QN_SCALAR qn_long sign_i(qn_long x)
+{
+    return (x > 0) - (x < 0);
+}
 QN_MAP1(sign)
 
 #ifdef QN_HOST
@@ -17,7 +22,7 @@ static double sign_ref(const double *x, const double *param)
 
 static int64_t sign_ref_int(const int64_t *x)
 {
-    return (x[0] > 0) - (x[0] < 0);
+    return sign_i(x[0]);
 }
 
 static const QnSample sign_samples[] = {

@@ -5,6 +5,11 @@ QN_SCALAR float square_f(float x)
 {
     return x * x;
 }
+
+QN_SCALAR qn_long square_i(qn_long x)
+{
+    return (qn_long)((qn_ulong)x * (qn_ulong)x); /* wraps, as hardware does */
+}
 QN_MAP1(square)
 
 #ifdef QN_HOST
@@ -17,7 +22,7 @@ static double square_ref(const double *x, const double *param)
 
 static int64_t square_ref_int(const int64_t *x)
 {
-    return (int64_t)((uint64_t)x[0] * (uint64_t)x[0]); /* wraps, as hardware does */
+    return square_i(x[0]);
 }
 
 static void square_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)

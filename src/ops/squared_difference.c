@@ -5,6 +5,12 @@ QN_SCALAR float squared_difference_f(float a, float b)
 {
     return (a - b) * (a - b);
 }
+
+QN_SCALAR qn_long squared_difference_i(qn_long a, qn_long b)
+{
+    qn_ulong d = (qn_ulong)a - (qn_ulong)b;
+    return (qn_long)(d * d); /* wraps, as hardware does */
+}
 QN_MAP2(squared_difference)
 
 #ifdef QN_HOST
@@ -17,8 +23,7 @@ static double squared_difference_ref(const double *x, const double *param)
 
 static int64_t squared_difference_ref_int(const int64_t *x)
 {
-    uint64_t d = (uint64_t)x[0] - (uint64_t)x[1];
-    return (int64_t)(d * d); /* wraps, as hardware does */
+    return squared_difference_i(x[0], x[1]);
 }
 
 static void squared_difference_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)

@@ -5,6 +5,11 @@ QN_SCALAR float sub_f(float a, float b)
 {
     return a - b;
 }
+
+QN_SCALAR qn_long sub_i(qn_long a, qn_long b)
+{
+    return (qn_long)((qn_ulong)a - (qn_ulong)b); /* wraps, as hardware does */
+}
 QN_MAP2(sub)
 
 #ifdef QN_HOST
@@ -17,7 +22,7 @@ static double sub_ref(const double *x, const double *param)
 
 static int64_t sub_ref_int(const int64_t *x)
 {
-    return (int64_t)((uint64_t)x[0] - (uint64_t)x[1]); /* wraps, as hardware does */
+    return sub_i(x[0], x[1]);
 }
 
 static void sub_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)

@@ -5,6 +5,11 @@ QN_SCALAR float where_f(float c, float a, float b)
 {
     return c != 0.0f ? a : b;
 }
+
+QN_SCALAR qn_long where_i(qn_long c, qn_long a, qn_long b)
+{
+    return c ? a : b;
+}
 QN_MAP3(where)
 
 #ifdef QN_HOST
@@ -31,7 +36,7 @@ static double where_ref(const double *x, const double *param)
 
 static int64_t where_ref_int(const int64_t *x)
 {
-    return x[0] ? x[1] : x[2];
+    return where_i(x[0], x[1], x[2]);
 }
 
 static void where_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)

@@ -41,18 +41,35 @@ static QnDtype operand_dtype(const Group *g, int operand)
 
 /* ---- what text can do ---- */
 
-/* Scalars are floats: wide integers pass through them unchanged only on their way to a float. */
+/* Integers and bools are qn_long in the text, floats float. */
+static bool is_whole(QnDtype d)
+{
+    return !qn_dtype_is_float(d);
+}
+
+/* By <op>_i, exactly: integers to integers. */
+static bool is_exact(const Group *g, const QnBodyInstr *x)
+{
+    for (int k = 0; k < x->op->n_in; k++) {
+        if (!is_whole(operand_dtype(g, x->arg[k])))
+            return false;
+    }
+    return x->op->map->ref_int && is_whole(x->dtype);
+}
+
 static QnStatus check_instr(const Group *g, const QnBodyInstr *x)
 {
     if (!x->op->map || !x->op->device)
         return qn_fail(QN_EUNSUPPORTED, "%s: has no scalar function in device text", x->op->name);
+    bool exact = is_exact(g, x);
     if (x->dtype == QN_DTYPE_F64)
         return qn_fail(QN_EUNSUPPORTED, "%s: device text has no f64", x->op->name);
     for (int k = 0; k < x->op->n_in; k++) {
         QnDtype d = operand_dtype(g, x->arg[k]);
         if (d == QN_DTYPE_F64)
             return qn_fail(QN_EUNSUPPORTED, "%s: device text has no f64", x->op->name);
-        if ((d == QN_DTYPE_I32 || d == QN_DTYPE_I64) && !qn_dtype_is_float(x->dtype))
+        /* a float holds 24 bits: enough only on the way to a float */
+        if ((d == QN_DTYPE_I32 || d == QN_DTYPE_I64) && !exact && is_whole(x->dtype))
             return qn_fail(QN_EUNSUPPORTED, "%s: device text has no arithmetic on %s", x->op->name,
                            qn_dtype_name(d));
     }
@@ -215,22 +232,36 @@ static void print_offsets(const QnNode *n, const Axes *a, QnStr *s)
     }
 }
 
-static void print_instr(const Group *g, int i, QnStr *s)
+static void print_call(const Group *g, const QnBodyInstr *x, bool exact, QnStr *s)
 {
-    const QnBodyInstr *x = &g->instr[i];
     double param[QN_MAP_MAX_PARAM];
-    int n_param = x->attr ? qn_attr_floats(x->op, x->attr, param) : 0;
-    int to = g->node->n_in + i;
-    qn_str_printf(s, "float v%d = %s_f(", to, x->op->name);
-    for (int k = 0; k < x->op->n_in; k++)
-        qn_str_printf(s, "%sv%d", k ? ", " : "", x->arg[k]);
+    int n_param = x->attr && !exact ? qn_attr_floats(x->op, x->attr, param) : 0;
+    qn_str_printf(s, "%s_%s(", x->op->name, exact ? "i" : "f");
+    for (int k = 0; k < x->op->n_in; k++) {
+        bool convert = !exact && is_whole(operand_dtype(g, x->arg[k]));
+        qn_str_printf(s, "%s%sv%d", k ? ", " : "", convert ? "(float)" : "", x->arg[k]);
+    }
     for (int k = 0; k < n_param; k++) {
         qn_str_add(s, ", ");
         print_float(s, param[k]);
     }
+    qn_str_add(s, ")");
+}
+
+static void print_instr(const Group *g, int i, QnStr *s)
+{
+    const QnBodyInstr *x = &g->instr[i];
+    bool exact = is_exact(g, x), whole = is_whole(x->dtype);
+    const char *dtype = qn_dtype_name(x->dtype);
+    qn_str_printf(s, "%s v%d = ", whole ? "qn_long" : "float", g->node->n_in + i);
+    if (exact)
+        qn_str_printf(s, "qn_keep_%s(", dtype);
+    else if (whole)
+        qn_str_printf(s, "qn_%s_of(", dtype);
+    else
+        qn_str_printf(s, "qn_round_%s(", dtype);
+    print_call(g, x, exact, s);
     qn_str_add(s, ");\n");
-    if (x->dtype != QN_DTYPE_F32)
-        qn_str_printf(s, "v%d = qn_round_%s(v%d);\n", to, qn_dtype_name(x->dtype), to);
 }
 
 static void print_kernel(const Group *g, const Axes *a, QnStr *s)
@@ -240,7 +271,8 @@ static void print_kernel(const Group *g, const Axes *a, QnStr *s)
     print_head(g, a, s);
     print_offsets(n, a, s);
     for (int i = 0; i < n->n_in; i++)
-        qn_str_printf(s, "float v%d = qn_load_%s(x%d, o%d);\n", i,
+        qn_str_printf(s, "%s v%d = qn_load_%s(x%d, o%d);\n",
+                      is_whole(n->in[i]->type.dtype) ? "qn_long" : "float", i,
                       qn_dtype_name(n->in[i]->type.dtype), i, i);
     for (int i = 0; i < g->n_instr; i++)
         print_instr(g, i, s);
