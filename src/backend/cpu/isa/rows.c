@@ -1,0 +1,162 @@
+/* One row at a time, every sum in a fixed order. */
+#include "backend/cpu/rows.h"
+#include "backend/cpu/isa/simd.h"
+#include "base/vmath.h"
+
+enum { WIDE = 4 * VW };
+
+static float row_max(const float *x, int64_t n)
+{
+    float t[WIDE], m = -INFINITY;
+    int64_t i = 0;
+    for (int l = 0; l < WIDE; l++)
+        t[l] = -INFINITY;
+    for (; i + WIDE <= n; i += WIDE) {
+        for (int l = 0; l < WIDE; l++)
+            t[l] = t[l] > x[i + l] ? t[l] : x[i + l];
+    }
+    for (int l = 0; l < WIDE; l++)
+        m = m > t[l] ? m : t[l];
+    for (; i < n; i++)
+        m = m > x[i] ? m : x[i];
+    return m;
+}
+
+static float row_sum(const float *x, int64_t n)
+{
+    QnVec a = qn_vec_set(0), b = a;
+    int64_t i = 0;
+    for (; i + 2 * VW <= n; i += 2 * VW) {
+        a += qn_vec_load(x + i);
+        b += qn_vec_load(x + i + VW);
+    }
+    float s = qn_vec_sum(a + b);
+    for (; i < n; i++)
+        s += x[i];
+    return s;
+}
+
+/* Sum of (x - mean)^2. */
+static float row_squares(const float *x, float mean, int64_t n)
+{
+    QnVec a = qn_vec_set(0), b = a;
+    int64_t i = 0;
+    for (; i + 2 * VW <= n; i += 2 * VW) {
+        QnVec u = qn_vec_load(x + i) - mean, v = qn_vec_load(x + i + VW) - mean;
+        a += u * u;
+        b += v * v;
+    }
+    float s = qn_vec_sum(a + b);
+    for (; i < n; i++)
+        s += (x[i] - mean) * (x[i] - mean);
+    return s;
+}
+
+/* y = e^(x - max); returns their sum. */
+static float row_exp(const float *x, float *y, int64_t n, float m)
+{
+    QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = qn_expf(x[i] - m);
+    return row_sum(y, n);
+}
+
+static void softmax(const float *x, float *y, int64_t n)
+{
+    float k = 1 / row_exp(x, y, n, row_max(x, n));
+    QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] *= k;
+}
+
+static void log_softmax(const float *x, float *y, int64_t n, float *scratch)
+{
+    float m = row_max(x, n), k = qn_logf(row_exp(x, scratch, n, m));
+    QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - k;
+}
+
+/* -sum of t * (x - m - log s), t = even / n everywhere and 1 - even more at the label. */
+static float cross_entropy(const float *x, int64_t n, int64_t label, float even, float *scratch)
+{
+    float m = row_max(x, n), k = m + qn_logf(row_exp(x, scratch, n, m)), loss = 0;
+    if (even < 1)
+        loss += (1 - even) * (k - x[label]);
+    if (even > 0) {
+        QN_IVDEP for (int64_t i = 0; i < n; i++) scratch[i] = k - x[i];
+        loss += even / (float)n * row_sum(scratch, n);
+    }
+    return loss;
+}
+
+static void cross_entropy_grad(const float *x, float *dx, int64_t n, int64_t label, float even,
+                               float dy)
+{
+    float k = dy / row_exp(x, dx, n, row_max(x, n)), t = even / (float)n * dy;
+    QN_IVDEP for (int64_t i = 0; i < n; i++) dx[i] = dx[i] * k - t;
+    dx[label] -= (1 - even) * dy;
+}
+
+static void norm(const float *x, float *y, const float *scale, const float *bias, int64_t n,
+                 float eps, float *mean, float *rstd)
+{
+    float m = mean ? row_sum(x, n) / (float)n : 0;
+    float r = 1 / sqrtf(row_squares(x, m, n) / (float)n + eps);
+    if (mean)
+        *mean = m;
+    *rstd = r;
+    if (scale && bias) {
+        QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r * scale[i] + bias[i];
+    } else if (scale) {
+        QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r * scale[i];
+    } else {
+        QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r;
+    }
+}
+
+/* Sums of h and of h * (x - mean), h = dy * scale. */
+static void grad_sums(const float *dy, const float *x, const float *scale, int64_t n, float mean,
+                      float *sum, float *dot)
+{
+    QnVec a = qn_vec_set(0), b = a;
+    int64_t i = 0;
+    *sum = *dot = 0;
+    for (; i + VW <= n; i += VW) {
+        QnVec h = qn_vec_load(dy + i);
+        if (scale)
+            h *= qn_vec_load(scale + i);
+        a += h;
+        b += h * (qn_vec_load(x + i) - mean);
+    }
+    for (; i < n; i++) {
+        float h = dy[i] * (scale ? scale[i] : 1);
+        *sum += h;
+        *dot += h * (x[i] - mean);
+    }
+    *sum += qn_vec_sum(a);
+    *dot += qn_vec_sum(b);
+}
+
+static void norm_grad(const float *dy, const float *x, const float *scale, int64_t n, bool center,
+                      float mean, float rstd, float *dx, float *dscale, float *dbias)
+{
+    float sum, dot;
+    grad_sums(dy, x, scale, n, mean, &sum, &dot);
+    float k0 = center ? sum / (float)n : 0, k1 = dot * rstd * rstd / (float)n;
+    if (scale) {
+        QN_IVDEP for (int64_t i = 0; i < n; i++) dscale[i] += dy[i] * (x[i] - mean) * rstd;
+    }
+    if (scale && dbias) {
+        QN_IVDEP for (int64_t i = 0; i < n; i++) dbias[i] += dy[i];
+    }
+    if (scale) {
+        QN_IVDEP for (int64_t i = 0; i < n; i++) dx[i] =
+            rstd * (dy[i] * scale[i] - k0 - (x[i] - mean) * k1);
+    } else {
+        QN_IVDEP for (int64_t i = 0; i < n; i++) dx[i] = rstd * (dy[i] - k0 - (x[i] - mean) * k1);
+    }
+}
+
+const QnRowFns QN_ISA_NAME(qn_row_fns) = {
+    .softmax = softmax,
+    .log_softmax = log_softmax,
+    .cross_entropy = cross_entropy,
+    .cross_entropy_grad = cross_entropy_grad,
+    .norm = norm,
+    .norm_grad = norm_grad,
+};

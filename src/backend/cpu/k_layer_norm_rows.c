@@ -1,0 +1,172 @@
+/* layer_norm, rms_norm and their gradients in f32. The parameters' gradients are summed over parts
+ * of the rows, as many as the shape says, and the parts in order. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/rows.h"
+#include "ops/ops.h"
+
+#include <string.h>
+
+enum { GRAIN = 8192, MOST_PARTS = 64 };
+
+typedef struct NormState {
+    const QnRowFns *fns;
+    int64_t rows, n, n_parts;
+    bool center;
+    float eps;
+} NormState;
+
+static const char *norm_accepts(const QnNode *n, const QnKernelEnv *env)
+{
+    (void)env;
+    const char *why = qn_cpu_need_plain(n);
+    return why ? why : qn_cpu_need_f32(n);
+}
+
+/* rstd (of rank `axis`) says what the rows are. */
+static QnStatus norm_prepare(QnPrepared *p)
+{
+    const QnNode *n = p->node;
+    bool grad = n->op == &qn_op_layer_norm_grad || n->op == &qn_op_rms_norm_grad;
+    bool center = n->op == &qn_op_layer_norm || n->op == &qn_op_layer_norm_grad;
+    const QnShape *rstd =
+        grad ? &n->in[center ? 3 : 2]->type.shape : &n->out[center ? 2 : 1].type.shape;
+    const QnShape *x = &n->in[grad ? 1 : 0]->type.shape;
+    NormState *s = p->state = qn_alloc(sizeof *s);
+    if (!s)
+        return QN_ENOMEM;
+    s->fns = qn_rows_find(p->env->isa);
+    s->center = center;
+    s->rows = qn_shape_count(rstd);
+    s->n = 1;
+    for (int i = rstd->rank; i < x->rank; i++)
+        s->n *= x->dim[i];
+    s->n_parts = QN_MAX(1, QN_MIN(QN_MIN(s->rows, MOST_PARTS), s->rows * s->n / GRAIN));
+    if (!grad)
+        s->eps = (float)*(const double *)qn_cpu_attr(n, "eps");
+    else
+        p->workspace_bytes = (size_t)(s->n_parts * 2 * s->n) * sizeof(float);
+    return QN_OK;
+}
+
+static void norm_fini(QnPrepared *p)
+{
+    qn_free(p->state);
+}
+
+typedef struct NormRun {
+    const NormState *s;
+    const float *dy, *x, *scale, *bias, *mean, *rstd;
+    float *y, *out_mean, *out_rstd, *sums;
+} NormRun;
+
+static void norm_part(void *ctx, int64_t part)
+{
+    const NormRun *r = ctx;
+    const NormState *s = r->s;
+    int64_t end = qn_cpu_part_begin(s->rows, s->n_parts, part + 1);
+    for (int64_t i = qn_cpu_part_begin(s->rows, s->n_parts, part); i < end; i++)
+        s->fns->norm(r->x + i * s->n, r->y + i * s->n, r->scale, r->bias, s->n, s->eps,
+                     s->center ? r->out_mean + i : NULL, r->out_rstd + i);
+}
+
+static QnStatus norm_run(const QnPrepared *p, const void *const *in, void *const *out,
+                         void *workspace)
+{
+    const NormState *s = p->state;
+    const QnNode *n = p->node;
+    NormRun r = { .s = s, .x = in[0], .y = out[0], .out_rstd = out[s->center ? 2 : 1] };
+    (void)workspace;
+    r.scale = n->n_in > 1 ? in[1] : NULL;
+    r.bias = n->n_in > 2 ? in[2] : NULL;
+    r.out_mean = s->center ? out[1] : NULL;
+    qn_cpu_parallel(p->env->n_threads, s->n_parts, norm_part, &r);
+    return QN_OK;
+}
+
+static void grad_part(void *ctx, int64_t part)
+{
+    const NormRun *r = ctx;
+    const NormState *s = r->s;
+    float *dscale = r->sums + part * 2 * s->n, *dbias = dscale + s->n;
+    int64_t end = qn_cpu_part_begin(s->rows, s->n_parts, part + 1);
+    memset(dscale, 0, (size_t)(2 * s->n) * sizeof *dscale);
+    for (int64_t i = qn_cpu_part_begin(s->rows, s->n_parts, part); i < end; i++)
+        s->fns->norm_grad(r->dy + i * s->n, r->x + i * s->n, r->scale, s->n, s->center,
+                          s->center ? r->mean[i] : 0, r->rstd[i], r->y + i * s->n, dscale,
+                          s->center ? dbias : NULL);
+}
+
+/* out[i] = sum over parts of sums[part][which][i] */
+static void join(const NormState *s, const float *sums, int which, float *out)
+{
+    memcpy(out, sums + which * s->n, (size_t)s->n * sizeof *out);
+    for (int64_t k = 1; k < s->n_parts; k++) {
+        const float *part = sums + (k * 2 + which) * s->n;
+        for (int64_t i = 0; i < s->n; i++)
+            out[i] += part[i];
+    }
+}
+
+static QnStatus norm_grad_run(const QnPrepared *p, const void *const *in, void *const *out,
+                              void *workspace)
+{
+    const NormState *s = p->state;
+    const QnNode *n = p->node;
+    int rstd = s->center ? 3 : 2;
+    NormRun r = { .s = s, .dy = in[0], .x = in[1], .rstd = in[rstd], .y = out[0] };
+    r.mean = s->center ? in[2] : NULL;
+    r.scale = n->n_in > rstd + 1 ? in[rstd + 1] : NULL;
+    r.sums = workspace;
+    qn_cpu_parallel(p->env->n_threads, s->n_parts, grad_part, &r);
+    for (int i = 1; i < n->n_out; i++)
+        join(s, r.sums, i - 1, out[i]);
+    return QN_OK;
+}
+
+const QnKernel qn_kernel_layer_norm_rows = {
+    .name = "cpu.layer_norm.rows",
+    .backend = "cpu",
+    .op = &qn_op_layer_norm,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = norm_accepts,
+    .prepare = norm_prepare,
+    .run = norm_run,
+    .fini = norm_fini,
+};
+
+const QnKernel qn_kernel_layer_norm_grad_rows = {
+    .name = "cpu.layer_norm_grad.rows",
+    .backend = "cpu",
+    .op = &qn_op_layer_norm_grad,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = norm_accepts,
+    .prepare = norm_prepare,
+    .run = norm_grad_run,
+    .fini = norm_fini,
+};
+
+const QnKernel qn_kernel_rms_norm_rows = {
+    .name = "cpu.rms_norm.rows",
+    .backend = "cpu",
+    .op = &qn_op_rms_norm,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = norm_accepts,
+    .prepare = norm_prepare,
+    .run = norm_run,
+    .fini = norm_fini,
+};
+
+const QnKernel qn_kernel_rms_norm_grad_rows = {
+    .name = "cpu.rms_norm_grad.rows",
+    .backend = "cpu",
+    .op = &qn_op_rms_norm_grad,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = norm_accepts,
+    .prepare = norm_prepare,
+    .run = norm_grad_run,
+    .fini = norm_fini,
+};

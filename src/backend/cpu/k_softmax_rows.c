@@ -1,0 +1,208 @@
+/* softmax, log_softmax, cross_entropy and its gradient in f32. Rows whose elements are not adjacent
+ * are gathered into the worker's scratch memory. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/rows.h"
+#include "ops/loss.h"
+#include "ops/ops.h"
+#include "ops/util.h"
+
+enum { GRAIN = 4096 }; /* elements of a work unit at least */
+
+typedef struct RowState {
+    const QnRowFns *fns;
+    int64_t n, inner, rows, unit_rows; /* row r lies at r / inner * n * inner + r % inner */
+    int64_t scratch;                   /* floats a worker */
+    float even;
+    int64_t ignore;
+} RowState;
+
+static const char *rows_accepts(const QnNode *n, const QnKernelEnv *env)
+{
+    (void)env;
+    const char *why = qn_cpu_need_plain(n);
+    return why ? why : qn_cpu_need_f32(n);
+}
+
+static QnStatus state_new(QnPrepared *p, const QnShape *x, int axis, RowState **out)
+{
+    RowState *s = p->state = qn_alloc(sizeof *s);
+    if (!s)
+        return QN_ENOMEM;
+    QnRows r = qn_util_rows(x, axis);
+    s->fns = qn_rows_find(p->env->isa);
+    s->n = r.n;
+    s->inner = r.inner;
+    s->rows = r.outer * r.inner;
+    s->unit_rows = QN_MAX(1, GRAIN / QN_MAX(r.n, 1));
+    s->scratch = (2 * r.n + 15) / 16 * 16;
+    p->workspace_bytes = (size_t)(s->scratch * p->env->n_threads) * sizeof(float);
+    *out = s;
+    return QN_OK;
+}
+
+static QnStatus softmax_prepare(QnPrepared *p)
+{
+    RowState *s;
+    int axis = 0;
+    const QnShape *x = &p->node->in[0]->type.shape;
+    qn_shape_axis(x, *(const int64_t *)qn_cpu_attr(p->node, "axis"), &axis);
+    return state_new(p, x, axis, &s);
+}
+
+static QnStatus loss_prepare(QnPrepared *p)
+{
+    const QnNode *n = p->node;
+    RowState *s;
+    QN_TRY(state_new(p, &n->in[n->op == &qn_op_cross_entropy ? 0 : 1]->type.shape, 1, &s));
+    s->even = (float)*(const double *)qn_cpu_attr(n, "label_smoothing");
+    s->ignore = *(const int64_t *)qn_cpu_attr(n, "ignore_index");
+    return QN_OK;
+}
+
+static void rows_fini(QnPrepared *p)
+{
+    qn_free(p->state);
+}
+
+typedef struct RowRun {
+    const RowState *s;
+    const QnOp *op;
+    const float *x, *dy;
+    const void *labels;
+    QnDtype label_type;
+    float *y, *weight, *scratch;
+} RowRun;
+
+static int64_t label_at(const RowRun *r, int64_t row)
+{
+    return r->label_type == QN_DTYPE_I32 ? ((const int32_t *)r->labels)[row]
+                                         : ((const int64_t *)r->labels)[row];
+}
+
+static void run_row(const RowRun *r, int64_t row, const float *x, float *y, float *scratch)
+{
+    const RowState *s = r->s;
+    if (r->op == &qn_op_softmax) {
+        s->fns->softmax(x, y, s->n);
+    } else if (r->op == &qn_op_log_softmax) {
+        s->fns->log_softmax(x, y, s->n, scratch);
+    } else {
+        int64_t label = label_at(r, row);
+        bool counts = label != s->ignore;
+        if (r->op == &qn_op_cross_entropy) {
+            r->weight[row] = counts ? 1 : 0;
+            r->y[row] = counts ? s->fns->cross_entropy(x, s->n, label, s->even, scratch) : 0;
+        } else if (counts) {
+            s->fns->cross_entropy_grad(x, y, s->n, label, s->even, r->dy[row]);
+        } else {
+            for (int64_t i = 0; i < s->n; i++)
+                y[i] = 0;
+        }
+    }
+}
+
+static void rows_unit(void *ctx, int worker, int64_t unit)
+{
+    const RowRun *r = ctx;
+    const RowState *s = r->s;
+    float *scratch = r->scratch + worker * s->scratch, *own = scratch + s->n;
+    bool wide = r->op != &qn_op_cross_entropy; /* writes a row */
+    int64_t end = QN_MIN((unit + 1) * s->unit_rows, s->rows);
+    for (int64_t row = unit * s->unit_rows; row < end; row++) {
+        int64_t at = row / s->inner * s->n * s->inner + row % s->inner;
+        if (s->inner == 1) {
+            run_row(r, row, r->x + at, wide ? r->y + at : NULL, scratch);
+            continue;
+        }
+        for (int64_t i = 0; i < s->n; i++)
+            own[i] = r->x[at + i * s->inner];
+        run_row(r, row, own, own, scratch);
+        for (int64_t i = 0; wide && i < s->n; i++)
+            r->y[at + i * s->inner] = own[i];
+    }
+}
+
+static QnStatus softmax_run(const QnPrepared *p, const void *const *in, void *const *out,
+                            void *workspace)
+{
+    const RowState *s = p->state;
+    RowRun r = { .s = s, .op = p->node->op, .x = in[0], .y = out[0], .scratch = workspace };
+    int64_t units = s->n ? (s->rows + s->unit_rows - 1) / s->unit_rows : 0;
+    qn_cpu_units(p->env->n_threads, units, rows_unit, &r);
+    return QN_OK;
+}
+
+/* The labels are checked before anything is written. */
+static QnStatus loss_run(const QnPrepared *p, const void *const *in, void *const *out,
+                         void *workspace)
+{
+    const RowState *s = p->state;
+    const QnNode *n = p->node;
+    bool grad = n->op == &qn_op_cross_entropy_grad;
+    QnLossRows rows = { s->rows, s->n, s->inner };
+    RowRun r = { .s = s, .op = n->op, .x = in[grad], .labels = in[1 + grad], .y = out[0] };
+    r.label_type = n->in[1 + grad]->type.dtype;
+    r.dy = grad ? in[0] : NULL;
+    r.weight = grad ? NULL : out[1];
+    r.scratch = workspace;
+    for (int64_t row = 0; row < s->rows; row++)
+        QN_TRY(qn_loss_check(n->op->name, &rows, row, label_at(&r, row), s->ignore));
+    qn_cpu_units(p->env->n_threads, (s->rows + s->unit_rows - 1) / s->unit_rows, rows_unit, &r);
+    return QN_OK;
+}
+
+static const char *loss_accepts(const QnNode *n, const QnKernelEnv *env)
+{
+    QnDtype labels = n->in[n->n_in - 1]->type.dtype;
+    if (labels != QN_DTYPE_I64 && labels != QN_DTYPE_I32)
+        return "takes labels in i64 and i32";
+    return rows_accepts(n, env);
+}
+
+const QnKernel qn_kernel_softmax_rows = {
+    .name = "cpu.softmax.rows",
+    .backend = "cpu",
+    .op = &qn_op_softmax,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = rows_accepts,
+    .prepare = softmax_prepare,
+    .run = softmax_run,
+    .fini = rows_fini,
+};
+
+const QnKernel qn_kernel_log_softmax_rows = {
+    .name = "cpu.log_softmax.rows",
+    .backend = "cpu",
+    .op = &qn_op_log_softmax,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = rows_accepts,
+    .prepare = softmax_prepare,
+    .run = softmax_run,
+    .fini = rows_fini,
+};
+
+const QnKernel qn_kernel_cross_entropy_rows = {
+    .name = "cpu.cross_entropy.rows",
+    .backend = "cpu",
+    .op = &qn_op_cross_entropy,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = loss_accepts,
+    .prepare = loss_prepare,
+    .run = loss_run,
+    .fini = rows_fini,
+};
+
+const QnKernel qn_kernel_cross_entropy_grad_rows = {
+    .name = "cpu.cross_entropy_grad.rows",
+    .backend = "cpu",
+    .op = &qn_op_cross_entropy_grad,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = loss_accepts,
+    .prepare = loss_prepare,
+    .run = loss_run,
+    .fini = rows_fini,
+};

@@ -1,0 +1,31 @@
+/* Operators on rows of adjacent floats: softmax, cross-entropy, layer and RMS norm. */
+#ifndef QN_BACKEND_CPU_ROWS_H
+#define QN_BACKEND_CPU_ROWS_H
+
+#include "base/isa_list.h"
+#include "base/compiler.h"
+
+typedef struct QnRowFns {
+    /* y may be x. */
+    void (*softmax)(const float *x, float *y, int64_t n);
+    void (*log_softmax)(const float *x, float *y, int64_t n, float *scratch);
+    /* Loss of one row against its label, `even` of the target spread over all classes. */
+    float (*cross_entropy)(const float *x, int64_t n, int64_t label, float even, float *scratch);
+    /* dx may be x. */
+    void (*cross_entropy_grad)(const float *x, float *dx, int64_t n, int64_t label, float even,
+                               float dy);
+    /* y = (x - mean) * rstd * scale + bias; scale and bias may be NULL; mean NULL: RMS norm. */
+    void (*norm)(const float *x, float *y, const float *scale, const float *bias, int64_t n,
+                 float eps, float *mean, float *rstd);
+    /* dscale and dbias are added to; scale NULL: neither is touched; dbias NULL: RMS norm, whose
+     * mean is 0. dx may be dy or x. */
+    void (*norm_grad)(const float *dy, const float *x, const float *scale, int64_t n, bool center,
+                      float mean, float rstd, float *dx, float *dscale, float *dbias);
+} QnRowFns;
+
+#define QN_X(name) extern const QnRowFns qn_row_fns_##name;
+QN_ISA_LIST(QN_X)
+#undef QN_X
+const QnRowFns *qn_rows_find(const char *isa);
+
+#endif

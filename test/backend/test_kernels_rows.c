@@ -1,0 +1,124 @@
+/* Kernels that work on rows or on all elements of a tensor: many rows, rows that fill no vector. */
+#include "backend/kernel_check.h"
+
+static const int64_t widths[] = { 1, 7, 16, 33, 130, 1000 };
+
+static QnValue *in(QnGraph *g, const QnShape *s)
+{
+    return check_input(g, QN_DTYPE_F32, s, QN_LAYOUT_PLAIN);
+}
+
+static void test_softmax(void **state)
+{
+    for (int i = 0; i < QN_COUNT(widths); i++) {
+        QnGraph *g = qn_graph_new();
+        QnShape s = QN_SHAPE(67, widths[i], 3);
+        QnValue *x = in(g, &s);
+        for (int axis = 0; axis < 3; axis++) {
+            assert_true(check_node(g, qn_softmax(g, x, axis), -30, 30, 2e-6) > 0);
+            assert_true(check_node(g, qn_log_softmax(g, x, axis), -30, 30, 2e-6) > 0);
+        }
+        qn_graph_free(g);
+    }
+}
+
+static void loss_case(const QnShape *s, double smoothing, bool grad)
+{
+    uint64_t seed = 5;
+    QnGraph *g = qn_graph_new();
+    QnShape rows = { s->rank - 1, { s->dim[0] } };
+    for (int i = 2; i < s->rank; i++)
+        rows.dim[i - 1] = s->dim[i];
+    QnValue *x = in(g, s), *labels = check_input(g, QN_DTYPE_I64, &rows, QN_LAYOUT_PLAIN);
+    QnNode *n = grad ? qn_cross_entropy_grad(g, in(g, &rows), x, labels, smoothing, 0)->node
+                     : qn_cross_entropy_rows(g, x, labels, smoothing, 0);
+    assert_ok(qn_graph_check(g));
+    Check c = { .n = n, .tol = 5e-6 };
+    for (int i = 0; i < n->n_in; i++) {
+        bool is_label = n->in[i] == labels;
+        c.in[i] = check_fill(&n->in[i]->type, is_label ? 0 : -20,
+                             is_label ? (double)(s->dim[1] - 1) : 20, false, &seed);
+    }
+    check_run(&c);
+    assert_true(c.n_run > 0);
+    qn_graph_free(g);
+}
+
+static void test_cross_entropy(void **state)
+{
+    for (int i = 0; i < 2 * QN_COUNT(widths); i++) {
+        loss_case(&QN_SHAPE(67, widths[i / 2]), 0, i % 2);
+        loss_case(&QN_SHAPE(67, widths[i / 2]), 0.1, i % 2);
+        loss_case(&QN_SHAPE(3, widths[i / 2], 5, 4), 1, i % 2);
+    }
+}
+
+/* A label that is no class is an error that names it, before anything is written. */
+static void test_cross_entropy_refuses_labels(void **state)
+{
+    QnGraph *g = qn_graph_new();
+    QnValue *x = in(g, &QN_SHAPE(3, 4));
+    QnValue *labels = check_input(g, QN_DTYPE_I64, &QN_SHAPE(3), QN_LAYOUT_PLAIN);
+    QnNode *n = qn_cross_entropy_rows(g, x, labels, 0, -100);
+    QnKernelEnv env = { .n_threads = 1, .isa = qn_cpu_isa_best() };
+    float scores[12] = { 0 }, loss[3] = { 7, 7, 7 }, weight[3];
+    int64_t given[3] = { 1, -100, 4 };
+    for (int i = 0; i < qn_backend_cpu.n_kernels; i++) {
+        QnPrepared p = { .kernel = qn_backend_cpu.kernels[i], .node = n, .env = &env };
+        if (p.kernel->op != n->op)
+            continue;
+        assert_ok(p.kernel->prepare(&p));
+        void *work = check_buffer(p.workspace_bytes);
+        assert_fails(
+            p.kernel->run(&p, (const void *[]){ scores, given }, (void *[]){ loss, weight }, work),
+            QN_EARG, "label 4 at row 2");
+        assert_true(loss[0] == 7);
+        free(work);
+        p.kernel->fini(&p);
+    }
+    qn_graph_free(g);
+}
+
+static void test_norms(void **state)
+{
+    for (int i = 0; i < QN_COUNT(widths); i++) {
+        QnGraph *g = qn_graph_new();
+        QnShape s = QN_SHAPE(67, widths[i]), last = QN_SHAPE(widths[i]), first = QN_SHAPE(67);
+        QnValue *x = in(g, &s), *dy = in(g, &s), *a = in(g, &last), *b = in(g, &last);
+        QnValue *m = in(g, &first), *r = in(g, &first), *y[8];
+        y[0] = qn_layer_norm(g, x, a, b, -1, 1e-3);
+        y[1] = qn_layer_norm(g, x, NULL, NULL, -1, 1e-3);
+        y[2] = qn_rms_norm(g, x, a, -1, 1e-3);
+        y[3] = qn_rms_norm(g, x, NULL, -1, 1e-3);
+        y[4] = qn_emitn(g, &qn_op_layer_norm_grad, NULL, (QnValue *[]){ dy, x, m, r, a }, 5);
+        y[5] = qn_emitn(g, &qn_op_layer_norm_grad, NULL, (QnValue *[]){ dy, x, m, r }, 4);
+        y[6] = qn_emitn(g, &qn_op_rms_norm_grad, NULL, (QnValue *[]){ dy, x, r, a }, 4);
+        y[7] = qn_emitn(g, &qn_op_rms_norm_grad, NULL, (QnValue *[]){ dy, x, r }, 3);
+        for (int k = 0; k < QN_COUNT(y); k++)
+            assert_true(check_node(g, y[k], -1, 1, 2e-5) > 0);
+        qn_graph_free(g);
+    }
+}
+
+/* Enough elements for several parts; scalars are drawn from 1..2. */
+static void test_updates(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        QnGraph *g = qn_graph_new();
+        QnShape s = QN_SHAPE(i ? 70001 : 5);
+        QnValue *p = in(g, &s), *m = in(g, &s), *v = in(g, &s), *d = in(g, &s);
+        QnValue *lr = in(g, &(QnShape){ 0 });
+        QnValue *step = check_input(g, QN_DTYPE_I64, &(QnShape){ 0 }, QN_LAYOUT_PLAIN);
+        QnNode *n[] = { qn_sgd(g, p, NULL, d, lr, 0, 0.1, false),
+                        qn_sgd(g, p, m, d, lr, 0.9, 0.1, false),
+                        qn_sgd(g, p, m, d, lr, 0.9, 0.1, true),
+                        qn_adam(g, p, m, v, d, lr, step, 0.9, 0.999, 1e-8, 0.1),
+                        qn_adam(g, p, m, v, d, lr, step, 0, 0.9, 1e-8, 0),
+                        qn_adamw(g, p, m, v, d, lr, step, 0.9, 0.999, 1e-8, 0.1) };
+        for (int k = 0; k < QN_COUNT(n); k++) {
+            assert_non_null(n[k]);
+            assert_true(check_node(g, &n[k]->out[0], 1, 2, 2e-5) > 0);
+        }
+        qn_graph_free(g);
+    }
+}
