@@ -31,7 +31,8 @@ static QnStatus gather_elements_infer(QnInfer *c)
 static QnCost gather_elements_cost(const QnNode *n)
 {
     double bytes = (double)qn_type_bytes(&n->out[0].type);
-    return (QnCost){ .bytes_read = bytes + (double)qn_type_bytes(&n->in[1]->type),
+    double all = (double)qn_type_bytes(&n->in[0]->type);
+    return (QnCost){ .bytes_read = fmin(bytes, all) + (double)qn_type_bytes(&n->in[1]->type),
                      .bytes_written = bytes };
 }
 

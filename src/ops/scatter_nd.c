@@ -54,8 +54,8 @@ static QnCost scatter_nd_cost(const QnNode *n)
 {
     double x = (double)qn_type_bytes(&n->in[0]->type), u = (double)qn_type_bytes(&n->in[2]->type);
     return (QnCost){ .flops = (double)qn_shape_count(&n->in[2]->type.shape),
-                     .bytes_read = x + 2 * u + (double)qn_type_bytes(&n->in[1]->type),
-                     .bytes_written = x + u };
+                     .bytes_read = x + u + (double)qn_type_bytes(&n->in[1]->type),
+                     .bytes_written = x };
 }
 
 static QnStatus scatter_nd_ref(const QnRefArgs *a)
