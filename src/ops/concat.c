@@ -65,6 +65,8 @@ static QnStatus concat_infer(QnInfer *c)
 static QnStatus concat_ref(const QnRefArgs *a)
 {
     int axis = 0;
+    if (qn_shape_count(&a->out_type[0]->shape) == 0)
+        return QN_OK;
     qn_shape_axis(&a->in_type[0]->shape, ((const Attr *)a->attr)->axis, &axis);
     QnRows y = qn_util_rows(&a->out_type[0]->shape, axis);
     int64_t at = 0;

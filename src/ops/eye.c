@@ -46,10 +46,8 @@ static QnStatus eye_infer(QnInfer *c)
 static QnStatus eye_ref(const QnRefArgs *a)
 {
     const QnShape *s = &a->out_type[0]->shape;
-    for (int64_t i = 0; i < s->dim[0]; i++) {
-        for (int64_t j = 0; j < s->dim[1]; j++)
-            a->out[0][i * s->dim[1] + j] = j - i == ((const Attr *)a->attr)->k;
-    }
+    for (int64_t i = 0, n = qn_shape_count(s); i < n; i++)
+        a->out[0][i] = i % s->dim[1] - i / s->dim[1] == ((const Attr *)a->attr)->k;
     return QN_OK;
 }
 

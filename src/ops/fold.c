@@ -19,6 +19,8 @@ QnStatus qn_fold_ref(const QnRefArgs *a, const char *op, QnFoldFn f, double para
     QnShape kept = qn_util_keep_shape(s, mask), folded = qn_util_keep_shape(s, ~mask);
     int64_t stride[QN_MAX_RANK], at[QN_MAX_RANK] = { 0 };
     int64_t n_out = qn_shape_count(&kept), n = qn_shape_count(&folded);
+    if (n_out == 0)
+        return QN_OK;
     double *x = qn_alloc_array((size_t)n + 1, sizeof *x);
     if (!x)
         return QN_ENOMEM;

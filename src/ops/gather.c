@@ -69,6 +69,8 @@ static QnCost gather_cost(const QnNode *n)
 static QnStatus gather_ref(const QnRefArgs *a)
 {
     int axis = 0;
+    if (qn_shape_count(&a->out_type[0]->shape) == 0)
+        return QN_OK;
     qn_shape_axis(&a->in_type[0]->shape, ((const Attr *)a->attr)->axis, &axis);
     QnRows r = qn_util_rows(&a->in_type[0]->shape, axis);
     int64_t m = qn_shape_count(&a->in_type[1]->shape);

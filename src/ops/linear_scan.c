@@ -63,6 +63,8 @@ static QnStatus linear_scan_ref(const QnRefArgs *a)
 {
     const Attr *attr = a->attr;
     int axis = 0;
+    if (qn_shape_count(&a->out_type[0]->shape) == 0)
+        return QN_OK;
     qn_shape_axis(&a->in_type[0]->shape, attr->axis, &axis);
     QnRows r = qn_util_rows(&a->in_type[0]->shape, axis);
     for (int64_t row = 0; row < r.outer * r.inner; row++) {

@@ -33,6 +33,8 @@ void qn_rank_sort(const double *x, int64_t n, int64_t stride, bool descending, i
 
 QnStatus qn_rank_ref(const QnRefArgs *a, int axis, int64_t k, bool descending)
 {
+    if (qn_shape_count(&a->out_type[0]->shape) == 0)
+        return QN_OK;
     QnRows r = qn_util_rows(&a->in_type[0]->shape, axis);
     int64_t *order = qn_alloc_array((size_t)r.n * 2 + 1, sizeof *order);
     if (!order)

@@ -91,6 +91,8 @@ static QnCost scatter_add_cost(const QnNode *n)
 static QnStatus scatter_add_ref(const QnRefArgs *a)
 {
     int axis = 0;
+    if (qn_shape_count(&a->out_type[0]->shape) == 0)
+        return QN_OK;
     const QnShape *s = &a->in_type[0]->shape;
     qn_shape_axis(s, ((const Attr *)a->attr)->axis, &axis);
     QnRows r = qn_util_rows(s, axis);

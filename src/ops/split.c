@@ -76,6 +76,8 @@ static QnStatus split_infer(QnInfer *c)
 static QnStatus split_ref(const QnRefArgs *a)
 {
     int axis = 0;
+    if (qn_shape_count(&a->in_type[0]->shape) == 0)
+        return QN_OK;
     qn_shape_axis(&a->in_type[0]->shape, ((const Attr *)a->attr)->axis, &axis);
     QnRows x = qn_util_rows(&a->in_type[0]->shape, axis);
     int64_t at = 0;
