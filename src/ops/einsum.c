@@ -202,39 +202,6 @@ static QnCost einsum_cost(const QnNode *n)
     return c;
 }
 
-/* Offset in a tensor of the element that the labels' indices name. */
-static int64_t offset(const Term *t, const QnShape *s, const int64_t *index)
-{
-    int64_t at = 0;
-    for (int i = 0; i < t->n; i++)
-        at = at * s->dim[i] + (s->dim[i] == 1 ? 0 : index[t->label[i]]);
-    return at;
-}
-
-static QnStatus einsum_ref(const QnRefArgs *a)
-{
-    Plan plan;
-    int64_t index[LABELS] = { 0 };
-    QN_TRY(plan_of(((const Attr *)a->attr)->equation, a->n_in, a->in_type, &plan));
-    memset(a->out[0], 0, (size_t)qn_shape_count(&a->out_type[0]->shape) * sizeof(double));
-    for (int label = 0; label < LABELS; label++) {
-        if (plan.known[label] && plan.dim[label] == 0)
-            return QN_OK;
-    }
-    for (int label = 0; label < LABELS;) { /* every combination of the labels' indices */
-        double product = 1;
-        for (int k = 0; k < plan.n; k++)
-            product *= a->in[k][offset(&plan.in[k], &a->in_type[k]->shape, index)];
-        a->out[0][offset(&plan.out, &a->out_type[0]->shape, index)] += product;
-        for (label = 0; label < LABELS; label++) {
-            if (plan.known[label] && ++index[label] < plan.dim[label])
-                break;
-            index[label] = 0;
-        }
-    }
-    return QN_OK;
-}
-
 /* ---- lowering: operands meet one after another in matrix products ---- */
 
 typedef struct Side {
@@ -445,7 +412,6 @@ const QnOp qn_op_einsum = {
     QN_ATTRS(Attr, einsum_fields),
     .infer = einsum_infer,
     .cost = einsum_cost,
-    .ref = einsum_ref,
     .lower = einsum_lower,
     QN_SAMPLES(einsum_samples),
 };
