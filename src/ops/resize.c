@@ -281,7 +281,7 @@ static QnStatus resize_call(const QnNode *n, QnDeviceCall *c)
 #define ATTR(...)                                                                                  \
     .attr = &(QnResizeAttr)                                                                        \
     {                                                                                              \
-        .cubic = -0.5, __VA_ARGS__                                                                \
+        .cubic = -0.5, __VA_ARGS__                                                                 \
     }
 static const QnSample resize_samples[] = {
     { .in = { { 3, { 2, 3, 5 } } }, .n_in = 1, ATTR(.size = { 1, { 13 } }) },
