@@ -14,7 +14,6 @@
 #define QN_LIKELY(x)               __builtin_expect(!!(x), 1)
 #define QN_UNLIKELY(x)             __builtin_expect(!!(x), 0)
 #define QN_TARGET(features)        __attribute__((target(features)))
-#define QN_EXPORT                  __attribute__((visibility("default")))
 #define QN_RESTRICT                __restrict__
 #define qn_mul_overflow(a, b, out) __builtin_mul_overflow((a), (b), (out))
 #define qn_add_overflow(a, b, out) __builtin_add_overflow((a), (b), (out))
@@ -38,8 +37,5 @@
 #define QN_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define QN_MIN(a, b)    ((a) < (b) ? (a) : (b))
 #define QN_MAX(a, b)    ((a) > (b) ? (a) : (b))
-
-/* A public function: declared once more in a generated header, visible in the shared library. */
-#define QN_API QN_EXPORT
 
 #endif

@@ -10,7 +10,7 @@ void *qn_alloc(size_t bytes);
 void *qn_alloc_array(size_t count, size_t item_bytes); /* refuses a product that overflows */
 void *qn_realloc(void *p, size_t bytes);               /* grown part is not zeroed */
 char *qn_strdup(const char *s);
-void qn_free(void *p);
+/* qn_free is in quern/base.h. */
 
 /* Aligned to 64 bytes (or to 2 MiB and advised for huge pages from 4 MiB on); not zeroed.
  * Freed by qn_free_aligned with the same size. */

@@ -1,7 +1,5 @@
 #include "cli/cli.h"
 
-#include "backend/cpu/cpu.h"
-#include "backend/null/null.h"
 #include "base/file.h"
 
 #include <stdio.h>
@@ -45,13 +43,8 @@ int qn_cli_fail(const QnArgs *a)
 
 QnStatus qn_cli_device(const char *name, int64_t n_threads, bool strict, QnDevice **out)
 {
-    static const QnBackend *const backends[] = { &qn_backend_cpu, &qn_backend_null };
     QnDeviceOptions o = { .n_threads = (int)n_threads, .strict = strict };
-    for (int i = 0; i < QN_COUNT(backends); i++) {
-        if (!name || !strcmp(name, backends[i]->name) || !strcmp(name, "auto"))
-            return qn_device_open(backends[i], &o, out);
-    }
-    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu and null", name);
+    return qn_device_open_named(name, &o, out);
 }
 
 void qn_cli_table(FILE *out, const char *const *cells, int n_columns, int n_rows, const char *align)

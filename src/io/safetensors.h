@@ -1,64 +1,10 @@
-/* safetensors files: an 8-byte length, a JSON header, then the tensors without gaps. */
+/* safetensors files: quern/safetensors.h. */
 #ifndef QN_IO_SAFETENSORS_H
 #define QN_IO_SAFETENSORS_H
 
 #include "base/file.h"
 #include "base/status.h"
 #include "ir/dtype.h"
-
-enum { QN_SAFETENSORS_MAX_RANK = 8, QN_SAFETENSORS_HEADER_MAX = 100000000 };
-
-typedef struct QnSafetensor {
-    const char *name;
-    QnDtype dtype;
-    int rank;
-    int64_t dims[QN_SAFETENSORS_MAX_RANK];
-    int64_t count;    /* product of dims, 1 for rank 0 */
-    const void *data; /* little-endian, inside the file; perhaps not aligned: copy it out */
-    size_t bytes;
-} QnSafetensor;
-
-typedef struct QnSafetensors QnSafetensors;
-
-/* Refused: a header over 100 MB or past the end, duplicate names, offsets past the end, overlaps,
- * holes, a length that dtype and shape do not give. `data` is borrowed until free; `name` is for
- * messages. */
-QnStatus qn_safetensors_parse(const char *name, const void *data, size_t size, QnSafetensors **out);
-/* The same from a file, which is mapped, not read. */
-QnStatus qn_safetensors_open(const char *path, QnSafetensors **out);
-void qn_safetensors_free(QnSafetensors *st); /* NULL is fine */
-
-int64_t qn_safetensors_count(const QnSafetensors *st);
-/* In the order of their data in the file. */
-const QnSafetensor *qn_safetensors_at(const QnSafetensors *st, int64_t i);
-const QnSafetensor *qn_safetensors_find(const QnSafetensors *st, const char *name); /* or NULL */
-/* The text that __metadata__ holds under this key, or NULL. */
-const char *qn_safetensors_metadata(const QnSafetensors *st, const char *key);
-
-/* Metadata for writing. */
-typedef struct QnSafetensorsText {
-    const char *key, *value;
-} QnSafetensorsText;
-
-/* A file in the making. Tensors are written in an order of its own (widest items first, then by
- * name), so that the same tensors always give the same bytes, and every item is aligned. */
-typedef struct QnSafetensorsWriter QnSafetensorsWriter;
-
-/* Writes the header; `tensors` (name, dtype, rank, dims; the rest is ignored) and `metadata` are
- * only read here. */
-QnStatus qn_safetensors_create(const char *path, const QnSafetensor *tensors, int64_t count,
-                               const QnSafetensorsText *metadata, int metadata_count,
-                               QnSafetensorsWriter **out);
-/* Index in `tensors` of the tensor whose bytes are wanted next; -1: all are written. */
-int64_t qn_safetensors_next(const QnSafetensorsWriter *w);
-/* Part of that tensor's bytes, little-endian; may be called many times for one tensor. */
-QnStatus qn_safetensors_write(QnSafetensorsWriter *w, const void *data, size_t bytes);
-/* Puts the file in place once all is written; frees the writer in any case. */
-QnStatus qn_safetensors_commit(QnSafetensorsWriter *take_w);
-void qn_safetensors_discard(QnSafetensorsWriter *take_w); /* NULL is fine */
-
-/* All of it at once, from each tensor's data. */
-QnStatus qn_safetensors_save(const char *path, const QnSafetensor *tensors, int64_t count,
-                             const QnSafetensorsText *metadata, int metadata_count);
+#include "quern/safetensors.h"
 
 #endif

@@ -73,6 +73,17 @@ QnValue *qn_graph_output_find(const QnGraph *g, const char *name)
     return NULL;
 }
 
+const QnType *qn_value_type(const QnValue *v)
+{
+    static const QnType none;
+    return v ? &v->type : &none;
+}
+
+const QnOp *qn_value_op(const QnValue *v)
+{
+    return v && v->node ? v->node->op : NULL;
+}
+
 QnValue *qn_value_resolve(QnValue *v)
 {
     while (v && v->forward)

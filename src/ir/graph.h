@@ -1,4 +1,5 @@
-/* The graph: nodes in a list that is always in topological order, joined by values.
+/* The graph: nodes in a list that is always in topological order, joined by values. What builds
+ * models is in quern/graph.h; here is what operators and passes need beside it.
  *
  * Ownership: everything a graph holds lives in its arena; qn_graph_free frees it whole. Values and
  * nodes are borrowed pointers, valid until then. A graph is used by one thread at a time; several
@@ -11,6 +12,7 @@
 
 #include "base/mem.h"
 #include "ir/op.h"
+#include "quern/graph.h"
 
 struct QnStr; /* base/str.h */
 
@@ -53,11 +55,6 @@ struct QnGraph {
     int64_t next_stream; /* random streams handed out */
 };
 
-QnGraph *qn_graph_new(void);
-void qn_graph_free(QnGraph *g);
-
-/* QN_OK, or the first failure (copied into this thread's error record). */
-QnStatus qn_graph_check(QnGraph *g);
 /* Marks the graph failed with this thread's last error; returns the poison value. */
 QnValue *qn_graph_poison(QnGraph *g);
 bool qn_value_is_poison(const QnValue *v);
@@ -71,16 +68,6 @@ QnValue *qn_emit1(QnGraph *g, const QnOp *op, const void *attr, QnValue *a);
 QnValue *qn_emit2(QnGraph *g, const QnOp *op, const void *attr, QnValue *a, QnValue *b);
 QnValue *qn_emit3(QnGraph *g, const QnOp *op, const void *attr, QnValue *a, QnValue *b, QnValue *c);
 QnValue *qn_emitn(QnGraph *g, const QnOp *op, const void *attr, QnValue *const *in, int n_in);
-/* Output i of the node, poison when n is NULL. */
-QnValue *qn_node_out(QnGraph *g, QnNode *n, int i);
-
-/* Names a value for the caller of a plan; a second one of that name replaces the first. */
-QnStatus qn_graph_output(QnGraph *g, const char *name, QnValue *v);
-QnValue *qn_graph_output_find(const QnGraph *g, const char *name);
-
-/* Scope names for nodes: push("layer1"), push("conv") gives "layer1.conv". */
-void qn_scope_push(QnGraph *g, const char *name);
-void qn_scope_pop(QnGraph *g);
 /* Sets a node's name to scope + name. */
 void qn_node_name(QnGraph *g, QnNode *n, const char *name);
 
@@ -113,9 +100,6 @@ QnGraph *qn_graph_clone(QnGraph *g, QnValue ***map);
 /* Copies one node of another graph, its inputs given. */
 QnNode *qn_graph_copy_node(QnGraph *g, const QnNode *n, QnValue *const *in);
 
-/* Verifies order, arity, types against infer, names, attributes. An error names the node. */
-QnStatus qn_graph_verify(QnGraph *g);
-
 #define QN_GRAPH_EACH(g, n) for (QnNode *n = (g)->first; n; n = n->next)
 
 /* A deep copy of an attribute struct into the arena; dims pass through `dim` if given. */
@@ -123,8 +107,6 @@ void *qn_attr_copy(QnArena *arena, const QnOp *op, const void *attr,
                    QnDim (*dim)(void *ctx, QnDim d), void *ctx);
 
 /* ---- symbolic dims (ir/symbol.c) ---- */
-/* The dim named so; the same name gives the same dim. */
-QnDim qn_dim_symbol(QnGraph *g, const char *name);
 QnDim qn_dim_add(QnGraph *g, QnDim a, QnDim b);
 QnDim qn_dim_sub(QnGraph *g, QnDim a, QnDim b);
 QnDim qn_dim_mul(QnGraph *g, QnDim a, QnDim b);
@@ -142,9 +124,4 @@ QnStatus qn_dim_print(const QnGraph *g, QnDim d, struct QnStr *out);
 int64_t qn_dim_count(const QnGraph *g);
 /* Gives a graph without symbols those of another, with the same numbers. */
 QnStatus qn_dims_copy(const QnGraph *from, QnGraph *to);
-/* A copy of g with every symbol set to a number and all types inferred again. Unnamed symbols are
- * an error that lists them. */
-QnStatus qn_graph_bind(QnGraph *g, const char *const *names, const int64_t *values, int n,
-                       QnGraph **out);
-
 #endif

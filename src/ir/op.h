@@ -4,11 +4,7 @@
 #define QN_IR_OP_H
 
 #include "ir/shape.h"
-
-typedef struct QnGraph QnGraph;
-typedef struct QnNode QnNode;
-typedef struct QnValue QnValue;
-typedef struct QnOp QnOp;
+#include "quern/graph.h"
 
 enum { QN_MAX_OUT = 32, QN_MAX_IN = 1024, QN_SAMPLE_IN = 8 };
 
@@ -27,16 +23,6 @@ typedef enum QnAttrKind {
     QN_ATTR_BODY,   /* const QnBody *: a fused group of maps */
 } QnAttrKind;
 
-typedef struct QnInts {
-    int n;
-    int64_t v[2 * QN_MAX_RANK];
-} QnInts;
-
-typedef struct QnDims {
-    int n;
-    QnDim d[QN_MAX_RANK];
-} QnDims;
-
 /* Element data of a constant: row-major, of the dtype that the operator's attributes name. */
 typedef struct QnData {
     size_t bytes;
@@ -52,11 +38,11 @@ typedef struct QnBodyInstr {
     QnDtype dtype; /* results are rounded to it */
 } QnBodyInstr;
 
-typedef struct QnBody {
+struct QnBody {
     int n_in, n_instr, n_out;
     const QnBodyInstr *instr;
     const int *out; /* instruction numbers that become outputs */
-} QnBody;
+};
 
 /* One row per attribute. One table drives parsing, printing, hashing, range checks and docs. */
 typedef struct QnAttrField {

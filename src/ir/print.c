@@ -263,3 +263,13 @@ QnStatus qn_graph_print(QnGraph *g, QnStr *out)
     }
     return out->st;
 }
+
+QnStatus qn_graph_print_text(QnGraph *g, char **text)
+{
+    QnStr out = { 0 };
+    QnStatus st = qn_graph_print(g, &out);
+    if (st == QN_OK)
+        st = qn_str_take(&out, text);
+    qn_str_fini(&out);
+    return st;
+}

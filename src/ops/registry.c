@@ -29,3 +29,13 @@ const QnOp *qn_op_find(const char *name)
     }
     return NULL;
 }
+
+const char *qn_op_name(const QnOp *op)
+{
+    return op->name;
+}
+
+const char *qn_op_doc(const QnOp *op)
+{
+    return op->doc;
+}

@@ -1,12 +1,7 @@
-/* Every operator of the build, by name. */
+/* Every operator of the build, by name: qn_op_all and qn_op_find of quern/graph.h. */
 #ifndef QN_OPS_REGISTRY_H
 #define QN_OPS_REGISTRY_H
 
 #include "ir/op.h"
-
-/* All operators, sorted by name; static storage. */
-const QnOp *const *qn_op_all(int *n);
-/* NULL: no operator has that name. Fits qn_graph_parse's lookup. */
-const QnOp *qn_op_find(const char *name);
 
 #endif

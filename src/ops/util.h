@@ -7,10 +7,7 @@
 #include <string.h>
 
 /* Axes as builders take them: QN_AXES(0, -1), or QN_ALL_AXES. */
-#define QN_AXES(...)                                                                               \
-    ((QnInts){ .n = (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)),                   \
-               .v = { __VA_ARGS__ } })
-#define QN_ALL_AXES ((QnInts){ .n = 0 })
+#define QN_AXES QN_INTS
 
 /* Attributes of every reduction. No axes: all of them. */
 typedef struct QnReduceAttr {

@@ -2,15 +2,8 @@
 #ifndef QN_RT_DEVICE_H
 #define QN_RT_DEVICE_H
 
+#include "quern/plan.h"
 #include "rt/kernel.h"
-
-typedef struct QnDevice QnDevice;
-
-typedef struct QnDeviceOptions {
-    int n_threads;   /* 0: as many as the process may use cores */
-    bool strict;     /* only kernels whose result does not depend on the thread count */
-    const char *isa; /* NULL: the best the CPU can run */
-} QnDeviceOptions;
 
 /* A backend: static, one a folder of src/backend. */
 typedef struct QnBackend {
@@ -37,7 +30,6 @@ struct QnDevice {
 };
 
 QnStatus qn_device_open(const QnBackend *backend, const QnDeviceOptions *options, QnDevice **out);
-void qn_device_close(QnDevice *d); /* NULL is fine; its buffers must be freed before */
 
 /* NULL with QN_ENOMEM recorded, which says how many bytes and what is already taken. */
 void *qn_device_alloc(QnDevice *d, size_t bytes);

@@ -394,6 +394,35 @@ const void *qn_plan_output(const QnPlan *p, const char *name, QnType *type)
     return find_port(p->outputs, p->n_outputs, name, type);
 }
 
+static QnStatus check_bytes(const char *what, const char *name, const QnType *t, size_t bytes)
+{
+    char text[QN_TYPE_TEXT_BYTES];
+    if ((int64_t)bytes == qn_type_bytes(t))
+        return QN_OK;
+    return qn_fail(QN_ESHAPE, "%s '%s' is %s, %lld bytes, not %zu", what, name,
+                   qn_type_text(t, text), (long long)qn_type_bytes(t), bytes);
+}
+
+QnStatus qn_plan_write(QnPlan *p, const char *name, const void *src, size_t bytes)
+{
+    QnType t = { .dtype = QN_DTYPE_COUNT };
+    void *dst = qn_plan_input(p, name, &t);
+    if (t.dtype == QN_DTYPE_COUNT)
+        return qn_fail(QN_ENOTFOUND, "the plan has no input '%s'", name);
+    QN_TRY(check_bytes("input", name, &t, bytes));
+    return dst ? p->device->backend->write(p->device, dst, src, bytes) : QN_OK;
+}
+
+QnStatus qn_plan_read(const QnPlan *p, const char *name, void *dst, size_t bytes)
+{
+    QnType t;
+    const void *src = qn_plan_output(p, name, &t);
+    if (!src)
+        return qn_fail(QN_ENOTFOUND, "the plan has no output '%s'", name);
+    QN_TRY(check_bytes("output", name, &t, bytes));
+    return p->device->backend->read(p->device, dst, src, bytes);
+}
+
 QnPlanMemory qn_plan_memory(const QnPlan *p)
 {
     return p->memory;

@@ -12,11 +12,11 @@ typedef struct QnChoice {
     double ns;          /* measured time; 0: chosen by rank */
 } QnChoice;
 
-typedef struct QnChoices {
+struct QnChoices {
     QnArena *arena;
     QnChoice *items; /* sorted by key */
     int64_t n, cap;
-} QnChoices;
+};
 
 QnChoices *qn_choices_new(void);
 void qn_choices_free(QnChoices *c);

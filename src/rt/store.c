@@ -101,6 +101,26 @@ QnStatus qn_store_alloc(QnStore *s)
     return QN_OK;
 }
 
+int64_t qn_store_count(const QnStore *s)
+{
+    return s->n;
+}
+
+const QnSlot *qn_store_at(const QnStore *s, int64_t i)
+{
+    return &s->slots[i];
+}
+
+const char *qn_slot_name(const QnSlot *slot)
+{
+    return slot->name;
+}
+
+const QnType *qn_slot_type(const QnSlot *slot)
+{
+    return &slot->type;
+}
+
 void *qn_store_ptr(const QnStore *s, const QnSlot *slot)
 {
     return s->base + slot->offset;

@@ -54,8 +54,4 @@ typedef struct QnEvalResult {
 } QnEvalResult;
 QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out);
 
-/* Fills every state of the store by its own attributes, from the seed and the state's name: the
- * same numbers whatever else is in the store. */
-QnStatus qn_session_init_states(QnStore *store, uint64_t seed);
-
 #endif

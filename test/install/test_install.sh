@@ -26,8 +26,8 @@ if command -v pkg-config >/dev/null; then
     has "$tmp/out" "quern $version"
 fi
 
+# Each header stands alone, in C and in C++.
 for header in "$prefix"/include/quern/*.h; do
-    [ "${header##*/}" = ops.h ] && continue # waits for the types of the public header
     echo "#include <quern/${header##*/}>" >"$tmp/h.c"
     echo "int qn_unused;" >>"$tmp/h.c"
     passes cc -std=c11 -Wall -Wextra -Werror -pedantic -I "$prefix/include" -c -o "$tmp/h.o" "$tmp/h.c"
@@ -36,14 +36,20 @@ for header in "$prefix"/include/quern/*.h; do
     fi
 done
 
-# Every exported symbol is ours, and every function of the public header is exported.
-nm -D --defined-only "$build/libquern.so" | awk '{ print $3 }' >"$tmp/symbols"
-grep -v '^qn_' "$tmp/symbols" && fail "libquern.so exports what is not ours"
-sed -n 's/^[a-z].*[ *]\(qn_[a-z0-9_]*\)(.*/\1/p' "$src/include/quern/quern.h" >"$tmp/declared"
-[ -s "$tmp/declared" ] || fail "no function found in the public header"
-while read -r f; do
-    has "$tmp/symbols" "$f"
-done <"$tmp/declared"
+# What the library exports is what the headers declare, no more and no less.
+nm -D --defined-only "$build/libquern.so" | awk '{ print $3 }' | LC_ALL=C sort >"$tmp/symbols"
+for header in "$prefix"/include/quern/*.h; do
+    echo "#include <quern/${header##*/}>"
+done >"$tmp/all.c"
+# A prototype is what stands at depth 0 between a name and its parentheses.
+cc -E -P -I "$prefix/include" "$tmp/all.c" | tr '\n' ' ' | sed 's/__attribute__ *(([^;]*"[a-z]*")))//g' |
+    tr ';' '\n' | grep -v '^ *typedef' | sed -n 's/^[^({]*[ *]\(qn_[a-z0-9_]*\) *(.*/\1/p' |
+    LC_ALL=C sort -u >"$tmp/declared"
+[ "$(wc -l <"$tmp/declared")" -gt 200 ] || fail "few functions found in the public headers"
+LC_ALL=C comm -23 "$tmp/declared" "$tmp/symbols" >"$tmp/missing"
+[ -s "$tmp/missing" ] && { cat "$tmp/missing"; fail "declared but not exported"; }
+LC_ALL=C comm -13 "$tmp/declared" "$tmp/symbols" >"$tmp/extra"
+[ -s "$tmp/extra" ] && { cat "$tmp/extra"; fail "exported but not declared"; }
 
 passes find "$prefix/share/bash-completion/completions/quern"
 finish

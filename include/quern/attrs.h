@@ -1,0 +1,80 @@
+/* Attributes that the builders of quern/ops.h take, where an operator has too many for plain
+ * parameters. */
+#ifndef QUERN_ATTRS_H
+#define QUERN_ATTRS_H
+
+#include <quern/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum QnInit {
+    QN_INIT_ZEROS,
+    QN_INIT_CONSTANT,     /* a */
+    QN_INIT_UNIFORM,      /* [a, b) */
+    QN_INIT_NORMAL,       /* mean a, standard deviation b */
+    QN_INIT_TRUNC_NORMAL, /* the same, redrawn beyond 2 b from the mean */
+} QnInit;
+
+typedef struct QnStateAttr {
+    const char *name; /* "layer1.conv.weight"; unique */
+    QnDtype dtype;
+    QnDims dims;
+    bool trainable;
+    int init; /* QnInit */
+    double a, b;
+} QnStateAttr;
+
+/* Convolutions over 1 to 3 spatial axes. Empty lists mean all 1 (strides, dilations) or 0 (pads).
+ */
+typedef struct QnConvAttr {
+    QnInts strides;
+    QnInts pads; /* zeros at the beginning of each axis, then those at the end of each */
+    QnInts dilations;
+    int64_t groups; /* 0 stands for 1 */
+} QnConvAttr;
+
+/* Pools. Empty strides: the kernel's size. With ceil_mode a last window may stick out at the end.
+ */
+typedef struct QnPoolAttr {
+    QnInts kernel, strides, pads, dilations;
+    bool ceil_mode;
+    bool count_include_pad; /* avg_pool divides by the padding's elements too */
+} QnPoolAttr;
+
+typedef enum QnReduction {
+    QN_REDUCTION_MEAN,
+    QN_REDUCTION_SUM,
+    QN_REDUCTION_NONE,
+} QnReduction;
+
+/* For each named axis the elements start, start + step, … before end, as numpy has it: negative
+ * bounds count from the end, bounds beyond the axis are cut off. A negative step runs backwards;
+ * INT64_MIN as its end means: down to the first. */
+typedef struct QnSliceAttr {
+    QnInts axes, starts, ends, steps; /* no steps: all 1 */
+} QnSliceAttr;
+
+typedef enum QnPadMode { QN_PAD_CONSTANT, QN_PAD_REFLECT, QN_PAD_EDGE, QN_PAD_WRAP } QnPadMode;
+
+typedef struct QnPadAttr {
+    QnInts before, after; /* elements to add, one number an axis; negative ones cut (constant) */
+    int mode;             /* QnPadMode */
+    double value;         /* of constant padding */
+} QnPadAttr;
+
+/* How scattered updates meet what is there. */
+typedef enum QnScatter {
+    QN_SCATTER_NONE, /* they replace it */
+    QN_SCATTER_ADD,
+    QN_SCATTER_MUL,
+    QN_SCATTER_MAX,
+    QN_SCATTER_MIN,
+} QnScatter;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
