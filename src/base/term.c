@@ -97,8 +97,9 @@ static void draw(QnTermProgress *p, int64_t done, const char *text, int64_t now_
     double fraction = p->total > 0 ? (double)done / (double)p->total : 1;
     int64_t eta = qn_term_progress_eta_ns(p, done, now_ns);
     QnStr tail = { 0 }, line = { 0 };
-    qn_str_printf(&tail, " %3d%% %lld/%lld", (int)(fraction * 100), (long long)done,
-                  (long long)p->total);
+    qn_str_printf(&tail, " %3d%%", (int)(fraction * 100));
+    if (!p->hide_count)
+        qn_str_printf(&tail, " %lld/%lld", (long long)done, (long long)p->total);
     if (text && text[0])
         qn_str_printf(&tail, "  %s", text);
     if (done >= p->total)

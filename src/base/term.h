@@ -22,6 +22,7 @@ typedef struct QnTermProgress {
     int64_t start_ns;         /* when the first step began */
     int64_t warm_ns, warm_at; /* when warm-up ended, and after how many steps */
     int64_t drawn_ns, tenths;
+    bool hide_count; /* leave out "done/total": the steps are of several kinds */
 } QnTermProgress;
 
 /* Times are of qn_clock_ns; passing them in keeps this testable. */

@@ -50,23 +50,43 @@ void qn_report_start(QnReport *r, const char *run)
 
 /* ---- callbacks ---- */
 
+enum { UNITS = 100 }; /* of progress, in an update */
+
+/* Progress so far; evaluations count as the updates they are reckoned to take, so that the time to
+ * go includes them. */
+static int64_t units_done(const QnTrainStatus *t)
+{
+    double evals = (double)(t->update / t->eval_every);
+    if (t->evaluating)
+        evals += (double)t->eval_done / (double)t->eval_total - (t->update % t->eval_every == 0);
+    return (int64_t)(UNITS * ((double)t->update + evals * t->eval_updates));
+}
+
+static int64_t units_total(const QnTrainStatus *t)
+{
+    double evals = (double)((t->n_updates + t->eval_every - 1) / t->eval_every);
+    return (int64_t)(UNITS * ((double)t->n_updates + evals * t->eval_updates));
+}
+
 static void on_step(void *ctx, const QnTrainStatus *t)
 {
     QnReport *r = ctx;
     char text[160], rate[QN_STR_NUMBER];
     int64_t now = qn_clock_ns();
     if (!r->started) {
-        qn_term_progress_init(&r->progress, r->out, t->n_updates, QN_MIN(10, t->n_updates / 10),
-                              now);
+        int64_t warm_up = units_done(t) + UNITS * QN_MIN(10, t->n_updates / 10);
+        qn_term_progress_init(&r->progress, r->out, units_total(t), warm_up, now);
+        r->progress.hide_count = true;
         r->started = true;
     }
     if (t->evaluating)
-        snprintf(text, sizeof text, "evaluating %lld/%lld", (long long)t->eval_done,
-                 (long long)t->eval_total);
+        snprintf(text, sizeof text, "%lld/%lld  evaluating %lld/%lld", (long long)t->update,
+                 (long long)t->n_updates, (long long)t->eval_done, (long long)t->eval_total);
     else
-        snprintf(text, sizeof text, "loss %.4f  lr %.2g  %s samples/s", t->loss, t->lr,
+        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g  %s samples/s",
+                 (long long)t->update, (long long)t->n_updates, t->loss, t->lr,
                  qn_str_si(rate, t->samples_per_second));
-    qn_term_progress_step(&r->progress, t->update, text, now);
+    qn_term_progress_step(&r->progress, units_done(t), text, now);
     if (!r->args->json || t->evaluating || t->update % QN_MAX(1, t->n_updates / 100))
         return;
     QnStr line = { 0 };

@@ -255,6 +255,11 @@ QnStatus qn_train(QnSession *s, QnTrainData *data, const char *folder, bool resu
                     &run.status.updates_per_epoch);
     run.eval_every = r->eval_every ? r->eval_every : run.status.updates_per_epoch;
     run.checkpoint_every = r->checkpoint_every ? r->checkpoint_every : run.status.updates_per_epoch;
+    /* Forward alone is about a third of forward and backward. */
+    if (data->test)
+        run.status.eval_updates =
+            (double)qn_dataset_count(data->test) / (3.0 * (double)(r->batch * r->accumulate));
+    run.status.eval_every = run.eval_every;
     run.record_every = QN_MAX(1, run.status.n_updates / 400);
     QnStatus st = open_loader(&run);
     if (st == QN_OK && resume_run)

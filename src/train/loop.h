@@ -11,6 +11,8 @@
 typedef struct QnTrainStatus {
     int64_t update, n_updates;
     int64_t updates_per_epoch;
+    int64_t eval_every;   /* updates; evaluations come after the last one too */
+    double eval_updates;  /* what one evaluation is reckoned to take, in updates */
     double loss;          /* of the last update */
     double lr, grad_norm; /* grad_norm NaN where unknown */
     double samples_per_second;
