@@ -17,7 +17,8 @@ static QnValue *moment(const Update *u, const char *kind)
 {
     QnGraph *g = u->net->g;
     const QnType *type = &u->p->state->type;
-    QnStateAttr a = { .name = qn_arena_printf(g->arena, "optim.%s.%s", kind, u->p->name) };
+    QnStateAttr a = { .name = qn_arena_printf(g->arena, "optim.%s.%s", kind, u->p->name),
+                      .dtype = type->dtype };
     if (!a.name)
         return qn_graph_poison(g);
     a.dims.n = type->shape.rank;
