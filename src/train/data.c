@@ -92,29 +92,51 @@ static QnStatus open_npy(const QnRecipe *r, const QnDataPart *part, int64_t n_cl
     return qn_npy_set_open(&o, out);
 }
 
+/* One part by its format; training: with the random augmentations. like (may be NULL) fixes the
+ * classes. */
+static QnStatus open_part(QnRecipe *r, const QnDataPart *part, bool training, const QnDataset *like,
+                          QnDataset **out)
+{
+    int64_t n_classes = like ? like->spec.class_count : 0;
+    switch (r->data.format) {
+    case QN_DATA_IDX: return open_idx(&r->data, part, training, n_classes, out);
+    case QN_DATA_FOLDER: return open_folder(r, part, training, like, out);
+    default: return open_npy(r, part, n_classes, out);
+    }
+}
+
+/* Both parts from one source: opened twice, so that the test part is not augmented at random. */
+static QnStatus split(QnRecipe *r, QnTrainData *out)
+{
+    const QnRecipeData *d = &r->data;
+    double share = d->train_fraction > 0 ? d->train_fraction : 0.9;
+    QnDataset *unused = NULL;
+    QN_TRY(open_part(r, &d->train, true, NULL, &out->base[0]));
+    if (share >= 1) {
+        out->train = out->base[0];
+        out->base[0] = NULL;
+        return QN_OK;
+    }
+    QN_TRY(open_part(r, &d->train, false, out->base[0], &out->base[1]));
+    QN_TRY(qn_dataset_split(out->base[0], share, (uint64_t)r->seed, &out->train, &unused));
+    qn_dataset_free(unused);
+    unused = NULL;
+    QN_TRY(qn_dataset_split(out->base[1], share, (uint64_t)r->seed, &unused, &out->test));
+    qn_dataset_free(unused);
+    return QN_OK;
+}
+
 static QnStatus open_parts(QnRecipe *r, QnTrainData *out)
 {
     const QnRecipeData *d = &r->data;
-    switch (d->format) {
-    case QN_DATA_IDX:
-        QN_TRY(open_idx(d, &d->train, true, 0, &out->train));
-        if (d->test.x)
-            QN_TRY(open_idx(d, &d->test, false, out->train->spec.class_count, &out->test));
-        return QN_OK;
-    case QN_DATA_FOLDER:
-        QN_TRY(open_folder(r, &d->train, true, NULL, &out->train));
-        if (d->test.x)
-            QN_TRY(open_folder(r, &d->test, false, out->train, &out->test));
-        return QN_OK;
-    case QN_DATA_CSV: return open_csv(r, out);
-    case QN_DATA_TEXT: return open_text(r, out);
-    case QN_DATA_NPY:
-        QN_TRY(open_npy(r, &d->train, 0, &out->train));
-        if (d->test.x)
-            QN_TRY(open_npy(r, &d->test, out->train->spec.class_count, &out->test));
-        return QN_OK;
-    }
-    return QN_OK;
+    if (d->format == QN_DATA_CSV)
+        return open_csv(r, out);
+    if (d->format == QN_DATA_TEXT)
+        return open_text(r, out);
+    if (!d->test.x)
+        return split(r, out);
+    QN_TRY(open_part(r, &d->train, true, NULL, &out->train));
+    return open_part(r, &d->test, false, out->train, &out->test);
 }
 
 static QnStatus check(const QnRecipe *r, const QnTrainData *d)
@@ -143,12 +165,6 @@ QnStatus qn_data_open(QnRecipe *r, QnTrainData *out)
 {
     memset(out, 0, sizeof *out);
     QnStatus st = open_parts(r, out);
-    if (st == QN_OK && !out->test && r->data.format != QN_DATA_TEXT && r->data.train_fraction < 1) {
-        out->base = out->train;
-        out->train = NULL;
-        double part = r->data.train_fraction > 0 ? r->data.train_fraction : 0.9;
-        st = qn_dataset_split(out->base, part, (uint64_t)r->seed, &out->train, &out->test);
-    }
     if (st == QN_OK)
         st = check(r, out);
     if (st != QN_OK)
@@ -160,7 +176,8 @@ void qn_data_close(QnTrainData *d)
 {
     qn_dataset_free(d->train);
     qn_dataset_free(d->test);
-    qn_dataset_free(d->base);
+    qn_dataset_free(d->base[0]);
+    qn_dataset_free(d->base[1]);
     qn_vocab_free(d->vocab);
     memset(d, 0, sizeof *d);
 }

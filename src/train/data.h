@@ -9,7 +9,7 @@
 typedef struct QnTrainData {
     QnDataset *train, *test; /* test NULL: everything is training */
     QnVocab *vocab;          /* text alone */
-    QnDataset *base;         /* of which train and test are views, or NULL */
+    QnDataset *base[2];      /* of which train and test are views, or NULL */
 } QnTrainData;
 
 /* Opens and validates: labels in range, train and test of one kind. want_train false: only test is
