@@ -53,6 +53,18 @@ static inline cl_program opencl_build(Opencl *cl, const char *name, const char *
     return NULL;
 }
 
+/* Between row-major order and the order in memory. */
+static inline void permute(const QnType *t, const double *src, double *dst, bool to_memory)
+{
+    int64_t stride[QN_MAX_RANK], index[QN_MAX_RANK] = { 0 };
+    qn_type_strides(t, stride);
+    for (int64_t i = 0; i < qn_shape_count(&t->shape); i++) {
+        int64_t at = qn_util_offset(t->shape.rank, index, stride);
+        dst[to_memory ? at : i] = src[to_memory ? i : at];
+        qn_util_next(&t->shape, index);
+    }
+}
+
 /* A buffer of the value's type with these elements (NULL: bytes of 0xff, which must not stay). */
 static inline cl_mem opencl_buffer(Opencl *cl, const QnValue *v, const double *x)
 {
@@ -61,8 +73,12 @@ static inline cl_mem opencl_buffer(Opencl *cl, const QnValue *v, const double *x
     cl_int err;
     assert_non_null(host);
     memset(host, 0xff, bytes + 8);
-    if (x)
-        qn_dtype_from_f64(v->type.dtype, x, host, value_count(v));
+    if (x) {
+        double *moved = new_doubles(value_count(v));
+        permute(&v->type, x, moved, true);
+        qn_dtype_from_f64(v->type.dtype, moved, host, value_count(v));
+        qn_free(moved);
+    }
     cl_mem m = clCreateBuffer(cl->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes + 8,
                               host, &err);
     assert_int_equal(err, CL_SUCCESS);
@@ -79,7 +95,10 @@ static inline void opencl_read(Opencl *cl, const QnValue *v, cl_mem m, double *y
                      CL_SUCCESS);
     for (int i = 0; i < 8; i++)
         assert_int_equal((unsigned char)host[bytes + (size_t)i], 0xff); /* written beside it */
-    qn_dtype_to_f64(v->type.dtype, host, y, value_count(v));
+    double *moved = new_doubles(value_count(v));
+    qn_dtype_to_f64(v->type.dtype, host, moved, value_count(v));
+    permute(&v->type, moved, y, false);
+    qn_free(moved);
     free(host);
 }
 

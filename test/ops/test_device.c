@@ -72,7 +72,58 @@ static void run_all(QnDtype f)
     clReleaseProgram(p);
     batch_free(&b);
 }
+/* a - b with layouts of a, b and y; b is of lower rank and shape (C,1,...) where `broadcast`. */
+static void check_layouts(bool a_last, bool b_last, bool y_last, bool broadcast)
+{
+    Case c = { .op = &qn_op_sub, .sample = &qn_op_sub.samples[0], .g = qn_graph_new() };
+    QnShape s = QN_SHAPE(2, 3, 5, 7), bias = QN_SHAPE(3, 1, 1);
+    QnLayout layout[] = { QN_LAYOUT_PLAIN, QN_LAYOUT_CHANNELS_LAST };
+    QnRng rng;
+    QnStr text = { 0 };
+    QnDeviceCall call;
+    double *got[QN_MAX_OUT], *want[QN_MAX_OUT];
+    snprintf(c.name, sizeof c.name, "layouts %d %d %d, broadcast %d", a_last, b_last, y_last,
+             broadcast);
+    qn_rng_init(&rng, 6, 0);
+    c.in[0] = qn_input(c.g, "a", QN_DTYPE_F32, &s);
+    c.in[1] = qn_input(c.g, "b", QN_DTYPE_F32, broadcast ? &bias : &s);
+    c.node = qn_sub(c.g, c.in[0], c.in[1])->node;
+    fill_input(&c, 0, &rng);
+    fill_input(&c, 1, &rng);
+    c.in[0]->type.layout = layout[a_last];
+    c.in[1]->type.layout = layout[b_last];
+    c.node->out[0].type.layout = layout[y_last];
+    assert_ok(qn_devtext_map(c.node, &text, &call));
+    cl_program p = opencl_build(&cl, c.name, qn_str_text(&text), QN_DTYPE_F32);
+    assert_non_null(p);
+    case_outputs(&c, got);
+    case_outputs(&c, want);
+    case_run(&c, want);
+    opencl_run(&cl, p, &call, &c, got);
+    assert_false(differs(&c, QN_DTYPE_F32, got, want));
+    free_outputs(got);
+    free_outputs(want);
+    clReleaseProgram(p);
+    qn_str_fini(&text);
+    case_close(&c);
+}
+
+static void run_layouts(void)
+{
+    if (!have)
+        skip_because("no OpenCL device");
+    for (int i = 0; i < 8; i++)
+        check_layouts(i & 1, i & 2, i & 4, false);
+    check_layouts(true, false, true, true); /* a bias as models write it */
+    check_layouts(false, true, false, true);
+    check_layouts(true, true, false, true);
+}
 #else
+static void run_layouts(void)
+{
+    skip_because("built without OpenCL");
+}
+
 static int group_setup(void **state)
 {
     return 0;
@@ -102,4 +153,9 @@ static void test_f16(void **state)
 static void test_bf16(void **state)
 {
     run_all(QN_DTYPE_BF16);
+}
+
+static void test_channels_last(void **state)
+{
+    run_layouts();
 }
