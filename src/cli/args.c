@@ -1,6 +1,7 @@
 /* Options by each command's table. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,9 @@ static int find_option(const QnCommand *c, const char *word, size_t n)
 static QnStatus take_int(const QnOption *o, const char *text, int64_t *out)
 {
     char *end;
+    errno = 0;
     long long v = strtoll(text, &end, 10);
-    if (end == text || *end || v < o->min || v > o->max)
+    if (end == text || *end || errno == ERANGE || v < o->min || v > o->max)
         return qn_fail(QN_EUSAGE, "%s: expected a whole number from %lld to %lld, found '%s'",
                        o->name, (long long)o->min, (long long)o->max, text);
     *out = v;
@@ -86,6 +88,8 @@ QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help)
             QN_TRY(take_option(a, argc, argv, &i));
         } else if (a->n_positional < QN_ARGS_MAX) {
             a->positional[a->n_positional++] = argv[i];
+        } else {
+            return qn_fail(QN_EUSAGE, "more than %d words; give fewer at a time", QN_ARGS_MAX);
         }
     }
     const QnCommand *c = a->command;

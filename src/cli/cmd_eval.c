@@ -45,6 +45,8 @@ static int run(QnArgs *a)
     QnStatus st = qn_setup_open_run(&s, a->positional[0], a->many, a->n_many, a->text[DEVICE]);
     if (st != QN_OK)
         return qn_cli_fail(a);
+    if (s.skipped)
+        qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);
     QnDataset *ds = s.data.test ? s.data.test : s.data.train;
     st = qn_evaluate(s.session, ds, NULL, NULL, &e);
     if (st == QN_OK)

@@ -146,6 +146,8 @@ static int run(QnArgs *a)
     }
     if (qn_setup_open_run(&s, a->positional[0], &small, 1, a->text[DEVICE]) != QN_OK)
         return qn_cli_fail(a);
+    if (s.skipped)
+        qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);
     QnStatus st = qn_vocab_load(path, &vocab);
     if (st == QN_OK)
         st = generate(a, &s, vocab);

@@ -126,6 +126,8 @@ static int run(QnArgs *a)
     static const char *const small = "train.eval.batch=1";
     if (qn_setup_open_run(&s, a->positional[0], &small, 1, a->text[DEVICE]) != QN_OK)
         return qn_cli_fail(a);
+    if (s.skipped)
+        qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);
     const QnSampleSpec *spec = qn_dataset_spec(s.data.train);
     QnStatus st = s.recipe->task == QN_TASK_CLASSIFY
                       ? QN_OK

@@ -3,9 +3,14 @@
 #include "base/file.h"
 #include "rt/tune.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 enum { OUT, SET, RESUME, DEVICE, THREADS, SEED, JSON };
 
@@ -60,7 +65,7 @@ static QnStatus store_recipe(const QnSetup *s, const char *run)
 {
     char path[4096], *text;
     snprintf(path, sizeof path, "%.4000s/recipe.yaml", run);
-    QN_TRY(qn_yaml_print(qn_yaml_root(s->recipe->doc), &text));
+    QN_TRY(qn_recipe_print(s->recipe, &text));
     QnStatus st = qn_file_write_atomic(path, text, strlen(text));
     qn_free(text);
     if (st == QN_OK && s->data.vocab) {
@@ -70,16 +75,50 @@ static QnStatus store_recipe(const QnSetup *s, const char *run)
     return st;
 }
 
-static QnStatus prepare_folder(const char *run, bool resume)
+/* Two processes that train in one folder would ruin each other's files. The lock goes with the
+ * process, however it ends. */
+static QnStatus lock_folder(const char *run, int *fd)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%.4000s/checkpoints", run);
-    if (!resume && qn_file_exists(path))
-        return qn_fail(QN_EUSAGE,
-                       "%s holds a run already: give --resume to go on with it, or "
-                       "another folder by -o",
-                       run);
-    return qn_file_make_dirs(run);
+    snprintf(path, sizeof path, "%.4000s/.lock", run);
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (*fd < 0)
+        return qn_fail(QN_EIO, "%s: cannot open: %s", path, strerror(errno));
+    if (flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return QN_OK; /* a file system without locks must do without */
+    close(*fd);
+    *fd = -1;
+    return qn_fail(QN_EUSAGE, "%s: another process is training there; choose another folder by -o",
+                   run);
+}
+
+/* Files that a killed process had not finished. */
+static void remove_unfinished(const char *run)
+{
+    char path[4096];
+    DIR *d = opendir(run);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *dot = strstr(e->d_name, ".tmp-");
+        static const char *const ours[] = { "recipe.yaml", "metrics.jsonl", "kernels.json",
+                                            "vocab.json",  "summary.json",  "loss.svg" };
+        size_t n = dot ? (size_t)(dot - e->d_name) : 0;
+        for (int i = 0; dot && i < QN_COUNT(ours); i++) {
+            if (strlen(ours[i]) != n || strncmp(ours[i], e->d_name, n))
+                continue;
+            snprintf(path, sizeof path, "%.3800s/%.255s", run, e->d_name);
+            unlink(path);
+        }
+    }
+    if (d)
+        closedir(d);
+}
+
+static QnStatus prepare_folder(const char *run, int *lock)
+{
+    QN_TRY(qn_file_make_dirs(run));
+    QN_TRY(lock_folder(run, lock));
+    remove_unfinished(run);
+    return QN_OK;
 }
 
 static void print_outcome(QnReport *r, const QnTrainResult *t)
@@ -129,7 +168,8 @@ static QnStatus train(QnArgs *a, QnSetup *s, const char *run, bool *was_interrup
     QnTrainResult result = { 0 };
     QnReport r;
     bool resume = a->text[RESUME] != NULL;
-    QN_TRY(prepare_folder(run, resume));
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
     QN_TRY(store_recipe(s, run));
     snprintf(kernels, sizeof kernels, "%.4000s/kernels.json", run);
     QN_TRY(qn_setup_record(s, kernels));
@@ -137,8 +177,6 @@ static QnStatus train(QnArgs *a, QnSetup *s, const char *run, bool *was_interrup
     qn_report_start(&r, run);
     QnTrainEvents events = qn_report_events(&r);
     events.stop = stop;
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
     QnStatus st =
         qn_train(s->session, &s->data, run, resume, a->start_ns, &events, &metrics, &result);
     if (st == QN_OK)
@@ -183,6 +221,11 @@ static int run(QnArgs *a)
     QnStatus st = collect_settings(a, extra);
     if (st == QN_OK)
         st = folder_of_run(a, folder, sizeof folder);
+    if (st == QN_OK && !a->text[RESUME] && qn_checkpoint_exists(folder))
+        st = qn_fail(QN_EUSAGE,
+                     "%s holds a run already: give --resume to go on with it, or another folder "
+                     "by -o",
+                     folder);
     if (st == QN_OK)
         st = choices_of_run(a, folder, &choices);
     if (st == QN_OK)
@@ -192,10 +235,15 @@ static int run(QnArgs *a)
         qn_choices_free(choices);
         return qn_cli_fail(a);
     }
-    st = train(a, &s, folder, &was_interrupted);
+    int lock = -1;
+    st = prepare_folder(folder, &lock);
+    if (st == QN_OK)
+        st = train(a, &s, folder, &was_interrupted);
     int code = st != QN_OK ? qn_cli_fail(a) : was_interrupted ? QN_EXIT_INTERRUPTED : QN_EXIT_OK;
     qn_setup_close(&s);
     qn_choices_free(choices);
+    if (lock >= 0)
+        close(lock);
     return code;
 }
 

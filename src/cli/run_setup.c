@@ -63,19 +63,16 @@ QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *setti
                            const char *device)
 {
     char recipe[4096];
-    const char *folder;
     memset(s, 0, sizeof *s);
     snprintf(recipe, sizeof recipe, "%.4000s/recipe.yaml", run);
     if (!qn_file_exists(recipe))
         return qn_fail(QN_ENOTFOUND, "%s is no run's folder: it has no recipe.yaml", run);
-    QnArena *arena = qn_arena_new();
-    QnStatus st = arena ? qn_checkpoint_find(run, arena, &folder) : QN_ENOMEM;
-    if (st == QN_OK)
-        st = qn_setup_open(s, recipe, settings, n_settings, device, &(QnSessionOptions){ 0 });
-    if (st == QN_OK)
-        st = qn_checkpoint_load(folder, s->session->store, NULL);
+    if (!qn_checkpoint_exists(run)) /* known before the data are opened */
+        return qn_fail(QN_ENOTFOUND, "%s holds no checkpoint yet: quern train --resume goes on",
+                       run);
+    QN_TRY(qn_setup_open(s, recipe, settings, n_settings, device, &(QnSessionOptions){ 0 }));
+    QnStatus st = qn_checkpoint_load_run(run, s->session->store, s->recipe->arena, &s->skipped);
     if (st != QN_OK)
         qn_setup_close(s);
-    qn_arena_free(arena);
     return st;
 }

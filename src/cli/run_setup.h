@@ -13,6 +13,7 @@ typedef struct QnSetup {
     QnDevice *device;
     QnSession *session;
     QnChoices *choices;
+    const char *skipped; /* open_run: broken checkpoints that were passed over, or NULL */
 } QnSetup;
 
 /* Opens everything; on failure all is closed again. settings are --set words, in order. Kernel

@@ -98,15 +98,26 @@ static QnStatus write_index(const char *path, const char *digest, const QnProgre
     return st;
 }
 
-/* A checkpoint's folder holds two files; anything else in it is not ours to remove. */
+static bool starts_with(const char *text, const char *prefix)
+{
+    return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* A checkpoint's folder holds two files, or the temporary ones of a process that was killed while
+ * it wrote them; anything else in it is not ours to remove. */
 static void remove_folder(const char *folder)
 {
-    static const char *const files[] = { "model.safetensors", "index.json" };
     char path[PATH_BYTES];
-    for (int i = 0; i < QN_COUNT(files); i++) {
-        if (join(path, folder, files[i]) == QN_OK)
+    DIR *d = opendir(folder);
+    if (!d)
+        return;
+    for (struct dirent *e; (e = readdir(d));) {
+        bool ours =
+            starts_with(e->d_name, "model.safetensors") || starts_with(e->d_name, "index.json");
+        if (ours && join(path, folder, e->d_name) == QN_OK)
             unlink(path);
     }
+    closedir(d);
     rmdir(folder);
 }
 
@@ -148,6 +159,28 @@ static QnStatus write_and_place(const char *final, const QnStore *store, const Q
 
 /* ---- the list of checkpoints ---- */
 
+/* Puts right what a process left that was killed between two steps of write_and_place: a folder
+ * whose name ends in .old comes back if its successor never came, unfinished ones go. */
+static void tidy(const char *parent)
+{
+    char path[PATH_BYTES], final[PATH_BYTES];
+    DIR *d = opendir(parent);
+    if (!d)
+        return;
+    for (struct dirent *e; (e = readdir(d));) {
+        char *dot = strrchr(e->d_name, '.');
+        bool ours = starts_with(e->d_name, "best.") || (e->d_name[0] >= '0' && e->d_name[0] <= '9');
+        if (!dot || !ours || join(path, parent, e->d_name) != QN_OK)
+            continue;
+        snprintf(final, sizeof final, "%.*s", (int)(strlen(path) - strlen(dot)), path);
+        if (!strcmp(dot, ".old") && !qn_file_exists(final))
+            rename(path, final);
+        else if (!strcmp(dot, ".old") || !strcmp(dot, ".part"))
+            remove_folder(path);
+    }
+    closedir(d);
+}
+
 static int newest_first(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -188,23 +221,33 @@ static void folder_of(char out[PATH_BYTES], const char *run, int64_t update)
     snprintf(out, PATH_BYTES, "%.4000s/checkpoints/%08" PRId64, run, update);
 }
 
-QnStatus qn_checkpoint_save(const char *run, const QnStore *store, const QnProgress *p,
-                            int64_t keep)
+/* Removes all but the newest `keep` up to `update`, and those after it: what a run passes over when
+ * it resumes, it comes to again. */
+static QnStatus prune(const char *run, int64_t update, int64_t keep)
 {
     char folder[PATH_BYTES], parent[PATH_BYTES];
-    int64_t *list, n;
-    folder_of(folder, run, p->update);
-    QN_TRY(write_and_place(folder, store, p));
+    int64_t *list, n, kept = 0;
     if (keep == 0)
         return QN_OK;
     QN_TRY(join(parent, run, "checkpoints"));
     QN_TRY(list_updates(parent, &list, &n));
-    for (int64_t i = keep; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
+        if (list[i] <= update && kept++ < keep)
+            continue;
         folder_of(folder, run, list[i]);
         remove_folder(folder);
     }
     qn_free(list);
     return QN_OK;
+}
+
+QnStatus qn_checkpoint_save(const char *run, const QnStore *store, const QnProgress *p,
+                            int64_t keep)
+{
+    char folder[PATH_BYTES];
+    folder_of(folder, run, p->update);
+    QN_TRY(write_and_place(folder, store, p));
+    return prune(run, p->update, keep);
 }
 
 QnStatus qn_checkpoint_save_best(const char *run, const QnStore *store, const QnProgress *p)
@@ -228,6 +271,9 @@ static QnStatus parse_index(const QnJson *o, QnProgress *p, const char **digest)
 {
     const QnJson *v;
     int64_t version, epoch, seed;
+    v = qn_json_find(o, "format");
+    if (!v || v->type != QN_JSON_STRING || strcmp(v->string, "quern checkpoint"))
+        return qn_fail(QN_EFORMAT, "is no index of a Quern checkpoint");
     QN_TRY(need_int(o, "version", &version));
     if (version != FORMAT_VERSION)
         return qn_fail(QN_EFORMAT, "checkpoint version %lld; this Quern reads %d",
@@ -242,6 +288,9 @@ static QnStatus parse_index(const QnJson *o, QnProgress *p, const char **digest)
     QN_TRY(need_int(o, "bad_evals", &p->bad_evals));
     QN_TRY(need_int(o, "loss_n", &p->loss_n));
     QN_TRY(need_int(o, "seed", &seed));
+    if (p->update < 0 || epoch < 0 || p->position.step < 0 || p->samples < 0 || p->loss_n < 0 ||
+        p->bad_evals < 0 || p->best_update < 0 || p->best_update > p->update)
+        return qn_fail(QN_EFORMAT, "a count is out of range");
     p->position.epoch = (uint64_t)epoch;
     p->seed = (uint64_t)seed;
     v = qn_json_find(o, "best_metric");
@@ -324,13 +373,19 @@ QnStatus qn_checkpoint_load(const char *folder, QnStore *store, QnProgress *p)
     return st;
 }
 
-QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
-                              bool *found, const char **skipped)
+/* Adds this thread's error to the list of what was passed over. */
+static void pass_over(QnArena *arena, const char **skipped)
+{
+    *skipped = qn_arena_printf(arena, "%s%s%s", *skipped ? *skipped : "", *skipped ? "; " : "",
+                               qn_error_last()->text);
+}
+
+static QnStatus load_newest(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
+                            bool *found, const char **skipped)
 {
     char parent[PATH_BYTES], folder[PATH_BYTES];
     int64_t *list, n;
     *found = false;
-    *skipped = NULL;
     QN_TRY(join(parent, run, "checkpoints"));
     QN_TRY(list_updates(parent, &list, &n));
     QnStatus st = QN_OK;
@@ -341,34 +396,76 @@ QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, Qn
         if (st == QN_ENOMEM)
             break;
         if (st != QN_OK)
-            *skipped = qn_arena_printf(arena, "%s%s%s", *skipped ? *skipped : "",
-                                       *skipped ? "; " : "", qn_error_last()->text);
+            pass_over(arena, skipped);
     }
     qn_free(list);
     return *found || n == 0 ? QN_OK : st; /* all are broken: the oldest one's error */
 }
 
-QnStatus qn_checkpoint_find(const char *run, QnArena *arena, const char **out)
+QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, int64_t keep,
+                              QnArena *arena, bool *found, const char **skipped)
 {
-    char folder[PATH_BYTES], index[PATH_BYTES];
-    int64_t *list, n;
-    QN_TRY(join(folder, run, "best"));
-    QN_TRY(join(index, folder, "index.json"));
-    if (!qn_file_exists(index)) {
-        QN_TRY(join(folder, run, "checkpoints"));
-        QN_TRY(list_updates(folder, &list, &n));
-        if (n == 0)
-            return qn_fail(QN_ENOTFOUND, "%s holds no checkpoint; is it a run's folder?", run);
-        folder_of(folder, run, list[0]);
-        qn_free(list);
+    char parent[PATH_BYTES];
+    *skipped = NULL;
+    QN_TRY(join(parent, run, "checkpoints"));
+    tidy(parent);
+    tidy(run);
+    QN_TRY(load_newest(run, store, p, arena, found, skipped));
+    if (*found)
+        return prune(run, p->update, keep);
+    if (join(parent, run, "best") == QN_OK)
+        remove_folder(parent); /* of a run that never came to its first checkpoint */
+    return QN_OK;
+}
+
+/* The best of a run, also while it is being replaced. */
+static QnStatus find_best(const char *run, char folder[PATH_BYTES], bool *found)
+{
+    static const char *const names[] = { "best", "best.old" };
+    char index[PATH_BYTES];
+    *found = false;
+    for (int i = 0; i < QN_COUNT(names) && !*found; i++) {
+        QN_TRY(join(folder, run, names[i]));
+        QN_TRY(join(index, folder, "index.json"));
+        *found = qn_file_exists(index);
     }
-    *out = qn_arena_strdup(arena, folder);
-    return *out ? QN_OK : QN_ENOMEM;
+    return QN_OK;
+}
+
+QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnArena *arena,
+                                const char **skipped)
+{
+    char folder[PATH_BYTES];
+    bool found;
+    *skipped = NULL;
+    QN_TRY(find_best(run, folder, &found));
+    if (found) {
+        QnStatus st = qn_checkpoint_load(folder, store, NULL);
+        if (st == QN_OK || st == QN_ENOMEM)
+            return st;
+        pass_over(arena, skipped);
+    }
+    QN_TRY(load_newest(run, store, NULL, arena, &found, skipped));
+    return found      ? QN_OK
+           : *skipped ? qn_fail(QN_EFORMAT, "%s", *skipped)
+                      : qn_fail(QN_ENOTFOUND, "%s holds no checkpoint; is it a run's folder?", run);
+}
+
+bool qn_checkpoint_exists(const char *run)
+{
+    char parent[PATH_BYTES], folder[PATH_BYTES];
+    int64_t *list = NULL, n = 0;
+    bool found = false;
+    if (find_best(run, folder, &found) == QN_OK && !found &&
+        join(parent, run, "checkpoints") == QN_OK && list_updates(parent, &list, &n) == QN_OK)
+        found = n > 0;
+    qn_free(list);
+    return found;
 }
 
 static bool is_model_state(const char *name)
 {
-    return strncmp(name, "optim.", 6) && strncmp(name, "grad.", 5);
+    return !starts_with(name, "optim.") && !starts_with(name, "grad.");
 }
 
 QnStatus qn_checkpoint_digest(const QnStore *store, char hex[QN_SHA256_HEX])

@@ -21,22 +21,26 @@ typedef struct QnProgress {
     uint64_t seed;
 } QnProgress;
 
-/* Writes RUN/checkpoints/NNNNNNNN, then removes all but the newest `keep` (and none if keep is 0).
- */
+/* Writes RUN/checkpoints/NNNNNNNN, then removes all but the newest `keep` (none if keep is 0) and
+ * those of later updates, which a resumed run has passed over. */
 QnStatus qn_checkpoint_save(const char *run, const QnStore *store, const QnProgress *p,
                             int64_t keep);
 /* The same into RUN/best, replacing what is there. */
 QnStatus qn_checkpoint_save_best(const char *run, const QnStore *store, const QnProgress *p);
 
-/* Loads the newest checkpoint that is whole; *found false: there is none. Broken ones are passed
- * over and named in *skipped (borrowed from arena; NULL: none). */
-QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
-                              bool *found, const char **skipped);
+/* Clears away what a killed process left unfinished and loads the newest checkpoint that is whole;
+ * *found false: there is none. Broken ones are passed over, named in *skipped (borrowed from arena;
+ * NULL: none) and removed, as are older ones than the newest `keep`. */
+QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, int64_t keep,
+                              QnArena *arena, bool *found, const char **skipped);
 /* Loads one folder. A state of the store that the file lacks is an error; further ones in the
  * file are passed over. p may be NULL. */
 QnStatus qn_checkpoint_load(const char *folder, QnStore *store, QnProgress *p);
-/* RUN/best if there is one, else the newest checkpoint; path from arena. */
-QnStatus qn_checkpoint_find(const char *run, QnArena *arena, const char **folder);
+/* Loads RUN/best if there is one, else the newest checkpoint that is whole; broken ones are named
+ * as above. */
+QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnArena *arena,
+                                const char **skipped);
+bool qn_checkpoint_exists(const char *run); /* at least one, whole or not */
 
 /* SHA-256 over names and contents of all states that are part of the model (not the optimizer's),
  * by name. */

@@ -152,10 +152,13 @@ static QnStatus check(const QnRecipe *r, const QnTrainData *d)
         return qn_fail(QN_EUSAGE, "%s: train.batch is %lld, but there are only %lld samples",
                        r->path, (long long)r->batch, (long long)d->train->count);
     const QnSampleSpec *a = &d->train->spec, *b = d->test ? &d->test->spec : a;
-    if (a->x_rank != b->x_rank ||
+    if (a->x_kind != b->x_kind || a->x_rank != b->x_rank || a->y_kind != b->y_kind ||
+        a->y_count != b->y_count ||
         memcmp(a->x_dims, b->x_dims, (size_t)a->x_rank * sizeof *a->x_dims) ||
         a->class_count < b->class_count)
-        return qn_fail(QN_EUSAGE, "%s: training and test samples differ in shape or classes",
+        return qn_fail(QN_EUSAGE,
+                       "%s: data.test: the samples differ from the training samples in shape, "
+                       "targets or classes",
                        r->path);
     QN_TRY(qn_dataset_validate_labels(d->train, false));
     return d->test ? qn_dataset_validate_labels(d->test, false) : QN_OK;

@@ -18,10 +18,9 @@ typedef struct Run {
     QnTrainStatus status;
     QnTrainResult *result;
     int64_t eval_every, checkpoint_every;
-    int64_t record_every;
+    int64_t record_every, saved_update;
     int64_t busy_ns; /* in updates, of this process, its first ones left out */
     int64_t busy_samples, first_updates;
-    bool has_best;
 } Run;
 
 void qn_train_length(const QnRecipe *r, int64_t n_samples, int64_t *n_updates,
@@ -161,6 +160,14 @@ static bool patience_is_over(const Run *run)
     return run->r->early_stop > 0 && run->progress.bad_evals >= run->r->early_stop;
 }
 
+static QnStatus save(Run *run)
+{
+    if (run->saved_update == run->progress.update)
+        return QN_OK;
+    run->saved_update = run->progress.update;
+    return qn_checkpoint_save(run->folder, run->s->store, &run->progress, run->r->checkpoint_keep);
+}
+
 /* Evaluation before the checkpoint, so that a resumed run does not evaluate again. */
 static QnStatus after_update(Run *run)
 {
@@ -168,10 +175,7 @@ static QnStatus after_update(Run *run)
         QN_TRY(record(run));
     if (is_due(run, run->eval_every))
         QN_TRY(evaluate(run));
-    if (is_due(run, run->checkpoint_every) || patience_is_over(run))
-        return qn_checkpoint_save(run->folder, run->s->store, &run->progress,
-                                  run->r->checkpoint_keep);
-    return QN_OK;
+    return is_due(run, run->checkpoint_every) || patience_is_over(run) ? save(run) : QN_OK;
 }
 
 static QnStatus loop(Run *run, int64_t start_ns)
@@ -186,8 +190,7 @@ static QnStatus loop(Run *run, int64_t start_ns)
         QN_TRY(after_update(run));
         if (ev->stop && ev->stop(ev->ctx)) {
             run->result->interrupted = run->progress.update < run->status.n_updates;
-            return qn_checkpoint_save(run->folder, run->s->store, &run->progress,
-                                      run->r->checkpoint_keep);
+            return save(run);
         }
     }
     run->result->stopped_early = run->progress.update < run->status.n_updates;
@@ -199,8 +202,8 @@ static QnStatus resume(Run *run)
     QnArena *arena = qn_arena_new();
     bool found = false;
     const char *skipped = NULL;
-    QnStatus st = arena ? qn_checkpoint_resume(run->folder, run->s->store, &run->progress, arena,
-                                               &found, &skipped)
+    QnStatus st = arena ? qn_checkpoint_resume(run->folder, run->s->store, &run->progress,
+                                               run->r->checkpoint_keep, arena, &found, &skipped)
                         : QN_ENOMEM;
     if (st == QN_OK && skipped)
         note(run, skipped);
@@ -213,18 +216,21 @@ static QnStatus resume(Run *run)
     return st;
 }
 
-/* The model that is reported: the best if it was kept, else the last. */
+/* The model that is reported: the best if it was kept, else the last. Whoever interrupts wants to
+ * be gone soon: then there is no more than the last evaluation. */
 static QnStatus finish(Run *run)
 {
     QnTrainResult *res = run->result;
-    bool reload = run->r->keep_best && run->progress.best_update != run->progress.update &&
+    bool reload = run->r->keep_best && !res->interrupted &&
+                  run->progress.best_update != run->progress.update &&
                   run->progress.best_update > 0;
     if (reload) {
         char folder[4096];
         snprintf(folder, sizeof folder, "%.4000s/best", run->folder);
         QN_TRY(qn_checkpoint_load(folder, run->s->store, NULL));
     }
-    if (run->data->test && (reload || !res->last.samples)) {
+    bool known = res->last.samples && !reload;
+    if (run->data->test && !known && !res->interrupted) {
         qn_evaluation_fini(&res->last);
         QN_TRY(qn_evaluate(run->s, run->data->test, eval_progress, run, &res->last));
     }

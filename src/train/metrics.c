@@ -52,16 +52,16 @@ static QnStatus parse_lines(QnMetrics *m, const char *text, size_t bytes, int64_
         size_t n = (size_t)(end - text);
         if (qn_json_parse(arena, text, n, &o) != QN_OK)
             break;
-        const QnJson *kind = qn_json_find(o, "kind");
-        QnMetric x = { .update = (int64_t)number(o, "update"),
+        const QnJson *kind = qn_json_find(o, "kind"), *done = qn_json_find(o, "update");
+        if (!done || done->type != QN_JSON_INT || done->integer > update)
+            break;
+        QnMetric x = { .update = done->integer,
                        .epoch = number(o, "epoch"),
                        .loss = number(o, "loss"),
                        .lr = number(o, "lr"),
                        .value = number(o, "metric"),
                        .eval =
                            kind && kind->type == QN_JSON_STRING && !strcmp(kind->string, "eval") };
-        if (x.update > update)
-            break;
         st = push(m, &x);
         text = end + 1;
         bytes -= n + 1;

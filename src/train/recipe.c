@@ -1,6 +1,8 @@
 #include "train/recipe.h"
+#include "base/json.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -113,6 +115,10 @@ static QnStatus read_data(QnRecipe *r, const QnYaml *root)
     d->format = (QnDataFormat)format;
     QN_TRY(read_part(r, data, "train", true, &d->train));
     QN_TRY(read_part(r, data, "test", false, &d->test));
+    if (d->test.x && (d->format == QN_DATA_CSV || d->format == QN_DATA_TEXT))
+        return qn_yaml_fail(qn_yaml_find(data, "test"),
+                            "%s data are one file, cut by data.train_fraction",
+                            format_names[format]);
     QN_TRY(qn_yaml_real(data, "train_fraction", false, 0.01, 1, &d->train_fraction));
     QN_TRY(read_classes(r, data));
     QN_TRY(read_augment(data, &d->augment));
@@ -291,6 +297,47 @@ void qn_recipe_free(QnRecipe *r)
     qn_yaml_free(r->doc);
     qn_arena_free(r->arena);
     qn_free(r);
+}
+
+/* Sets the value at `key`, if it is a path that is relative, to the same from `folder`. */
+static QnStatus make_absolute(QnYamlDoc *doc, const char *folder, const char *key)
+{
+    const QnYaml *node = qn_yaml_find(qn_yaml_root(doc), key);
+    if (!node || node->kind != QN_YAML_SCALAR || node->text[0] == '/')
+        return QN_OK;
+    QnStr path = { 0 }, setting = { 0 };
+    QnJsonWriter w; /* a JSON string is a YAML one */
+    qn_str_printf(&path, "%s/%s", folder, node->text);
+    qn_str_printf(&setting, "%s=", key);
+    qn_json_begin(&w, &setting, 0);
+    qn_json_add_string(&w, qn_str_text(&path));
+    QnStatus st = path.st ? path.st : qn_json_end(&w);
+    if (st == QN_OK)
+        st = qn_yaml_set(doc, qn_str_text(&setting));
+    qn_str_fini(&path);
+    qn_str_fini(&setting);
+    return st;
+}
+
+QnStatus qn_recipe_print(const QnRecipe *r, char **text)
+{
+    static const char *const keys[] = {
+        "data.train", "data.train.images", "data.train.labels", "data.train.x", "data.train.y",
+        "data.test",  "data.test.images",  "data.test.labels",  "data.test.x",  "data.test.y"
+    };
+    char folder[PATH_MAX], *as_it_ran;
+    QnYamlDoc *doc = NULL;
+    if (!realpath(r->folder, folder))
+        return qn_fail(QN_EIO, "%s: cannot find its folder: %s", r->path, strerror(errno));
+    QN_TRY(qn_yaml_print(qn_yaml_root(r->doc), &as_it_ran));
+    QnStatus st = qn_yaml_parse(r->path, as_it_ran, strlen(as_it_ran), &doc);
+    for (int i = 0; st == QN_OK && i < QN_COUNT(keys); i++)
+        st = make_absolute(doc, folder, keys[i]);
+    if (st == QN_OK)
+        st = qn_yaml_print(qn_yaml_root(doc), text);
+    qn_yaml_free(doc);
+    qn_free(as_it_ran);
+    return st;
 }
 
 const char *qn_recipe_path(QnRecipe *r, const char *path)

@@ -102,6 +102,10 @@ QnStatus qn_recipe_open(const char *path, const char *const *settings, int n_set
                         QnRecipe **out);
 void qn_recipe_free(QnRecipe *r);
 
+/* The recipe as it runs: with its settings, and with absolute paths. *text is the caller's to
+ * qn_free. */
+QnStatus qn_recipe_print(const QnRecipe *r, char **text);
+
 /* `path` relative to the recipe's folder; from the recipe's arena. NULL: no memory. */
 const char *qn_recipe_path(QnRecipe *r, const char *path);
 

@@ -106,7 +106,8 @@ static QnStatus add_update(const QnRecipe *r, QnNet *net, QnValue *const *grads)
     QnValue *step = qn_input(net->g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
     QnValue *lr = qn_input(net->g, "lr", QN_DTYPE_F32, &(QnShape){ 0 }), *norm = NULL;
     QnOptim o = optim_of(r);
-    QN_TRY(qn_optim_apply(net, &o, grads, lr, step, &norm));
+    if (qn_optim_apply(net, &o, grads, lr, step, &norm) != QN_OK)
+        return qn_fail_prefix("%s: train.optimizer", r->path);
     return norm ? qn_graph_output(net->g, "grad_norm", norm) : QN_OK;
 }
 
