@@ -1,6 +1,5 @@
 #include "nn/net.h"
 
-#include <math.h>
 #include <string.h>
 
 void qn_net_init(QnNet *net, QnGraph *g, bool training)
@@ -37,35 +36,6 @@ void qn_net_pop(QnNet *net)
     memcpy(net->g->scope, net->scope, sizeof net->scope);
 }
 
-static void set_init(QnStateAttr *a, const QnInitSpec *s)
-{
-    switch (s->kind) {
-    case QN_INIT_KIND_ZEROS: a->init = QN_INIT_ZEROS; break;
-    case QN_INIT_KIND_ONES:
-        a->init = QN_INIT_CONSTANT;
-        a->a = 1;
-        break;
-    case QN_INIT_KIND_KAIMING_UNIFORM:
-        a->init = QN_INIT_UNIFORM;
-        a->b = s->fan_in > 0 ? 1 / sqrt(s->fan_in) : 0;
-        a->a = -a->b;
-        break;
-    case QN_INIT_KIND_KAIMING_NORMAL:
-        a->init = QN_INIT_NORMAL;
-        a->b = s->fan_out > 0 ? sqrt(2 / s->fan_out) : 0;
-        break;
-    case QN_INIT_KIND_XAVIER_UNIFORM:
-        a->init = QN_INIT_UNIFORM;
-        a->b = sqrt(6 / (s->fan_in + s->fan_out));
-        a->a = -a->b;
-        break;
-    case QN_INIT_KIND_NORMAL:
-        a->init = QN_INIT_NORMAL;
-        a->b = s->scale;
-        break;
-    }
-}
-
 static QnValue *add_state(QnNet *net, const char *name, const QnShape *shape, QnStateAttr *a)
 {
     a->name =
@@ -83,7 +53,7 @@ QnValue *qn_net_param(QnNet *net, const char *name, const QnShape *shape, const 
                       bool decay)
 {
     QnStateAttr a = { .trainable = true };
-    set_init(&a, init);
+    qn_init_apply(init, &a);
     QnValue *v = add_state(net, name, shape, &a);
     if (qn_value_is_poison(v))
         return v;

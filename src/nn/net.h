@@ -6,6 +6,7 @@
 #ifndef QN_NN_NET_H
 #define QN_NN_NET_H
 
+#include "nn/init.h"
 #include "ops/ops.h"
 
 typedef struct QnParam {
@@ -31,23 +32,6 @@ void qn_net_fini(QnNet *net); /* frees params; the graph stays */
 /* Names of what is built between these lie under `name`. */
 void qn_net_push(QnNet *net, const char *name);
 void qn_net_pop(QnNet *net);
-
-/* How a parameter starts. fan_in, fan_out are those of the layer. */
-typedef enum QnInitKind {
-    QN_INIT_KIND_ZEROS,
-    QN_INIT_KIND_ONES,
-    QN_INIT_KIND_KAIMING_UNIFORM, /* bound sqrt(6 / ((1 + a^2) fan_in)), a = sqrt(5):
-                                   * 1/sqrt(fan_in); PyTorch's default for linear and convolution */
-    QN_INIT_KIND_KAIMING_NORMAL,  /* deviation sqrt(2 / fan_out); He et al. 2015, for ReLU */
-    QN_INIT_KIND_XAVIER_UNIFORM,  /* bound sqrt(6 / (fan_in + fan_out)); Glorot and Bengio 2010 */
-    QN_INIT_KIND_NORMAL,          /* deviation `scale` */
-} QnInitKind;
-
-typedef struct QnInitSpec {
-    QnInitKind kind;
-    double fan_in, fan_out;
-    double scale; /* of NORMAL */
-} QnInitSpec;
 
 /* A trainable state under the current scope. */
 QnValue *qn_net_param(QnNet *net, const char *name, const QnShape *shape, const QnInitSpec *init,
