@@ -99,6 +99,7 @@ typedef struct QnPipelineReport {
     int64_t peak_bytes_before,
         peak_bytes_after; /* of recompute and schedule; as the passes count it */
     bool scheduled;       /* a new order was taken */
+    int64_t relayouts;    /* turns of images put in */
 } QnPipelineReport;
 
 typedef struct QnPipelineOptions {
@@ -113,6 +114,10 @@ typedef struct QnPipelineOptions {
      * NULL: those with a reference stay. */
     bool (*keep)(void *ctx, const QnNode *n);
     void *keep_ctx;
+    /* optional: whether the device has a tuned kernel for a node in the layouts it has now. NULL:
+     * images stay in the plain layout. */
+    bool (*tuned)(void *ctx, const QnNode *n);
+    void *tuned_ctx;
     /* optional: called with the text of the graph after each pass, and first with "input" */
     void (*dump)(void *ctx, const char *pass, const char *text);
     void *dump_ctx;

@@ -10,6 +10,7 @@
 #include "pass/layout.h"
 #include "base/mem.h"
 #include "ops/ops.h"
+#include "pass/pipeline.h"
 
 /* Which inputs and outputs of an operator are images; bits. */
 typedef struct Role {
@@ -293,4 +294,15 @@ QnStatus qn_layout_run(QnGraph *g, const QnLayoutOptions *o, QnLayoutReport *rep
     qn_free(p.twin);
     qn_free(p.is_member);
     return st;
+}
+
+QnStatus qn_pass_layout(QnGraph *g, const QnPipelineOptions *o)
+{
+    QnLayoutReport report = { 0 };
+    QnLayoutOptions options = { o->tuned, o->tuned_ctx };
+    if (o->tuned)
+        QN_TRY(qn_layout_run(g, &options, &report));
+    if (o->report)
+        o->report->relayouts += report.n_relayouts;
+    return QN_OK;
 }

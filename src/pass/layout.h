@@ -1,5 +1,5 @@
 /* The order in memory of images: which tensors are better channels-last, decided once for the whole
- * graph. Runs last, since every other pass may emit nodes, whose outputs are plain. */
+ * graph. Runs after every pass that emits nodes, whose outputs are plain. */
 #ifndef QN_PASS_LAYOUT_H
 #define QN_PASS_LAYOUT_H
 

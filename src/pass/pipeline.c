@@ -17,6 +17,7 @@ static const QnPassEntry passes[] = {
     { "epilogue", qn_pass_epilogue, QN_O1 },
     { "recompute", qn_pass_recompute, QN_O1 },
     { "fuse", qn_pass_fuse, QN_O1 },
+    { "layout", qn_pass_layout, QN_O2 },
     { "schedule", qn_pass_schedule, QN_O2 },
 };
 

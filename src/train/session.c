@@ -207,6 +207,12 @@ static bool has_kernel(void *ctx, const QnNode *n)
     return false;
 }
 
+static bool is_tuned(void *ctx, const QnNode *n)
+{
+    const QnKernel *k;
+    return qn_select(ctx, n, NULL, &k) == QN_OK && k->rank > 10;
+}
+
 static QnStatus optimise(const QnSession *s, QnGraph *g, bool no_passes)
 {
     const QnRecipe *r = s->recipe;
@@ -214,6 +220,8 @@ static QnStatus optimise(const QnSession *s, QnGraph *g, bool no_passes)
                             .off = no_passes ? NULL : r->passes_off,
                             .keep = has_kernel,
                             .keep_ctx = s->device,
+                            .tuned = is_tuned,
+                            .tuned_ctx = s->device,
                             .memory_budget_bytes = r->memory_budget_bytes };
     return qn_pipeline_run(g, &o);
 }
