@@ -30,6 +30,11 @@ static void header(const Case *c, const char *key, char out[200])
         snprintf(out, 200, "%.*s", (int)strcspn(p + strlen(want), "\n"), p + strlen(want));
 }
 
+static bool always(void *ctx, const QnNode *n)
+{
+    return true;
+}
+
 static void read_case(Case *c, const char *file)
 {
     char path[300], value[200];
@@ -48,6 +53,8 @@ static void read_case(Case *c, const char *file)
     c->options.keep_inputs = value[0] != '\0';
     header(c, "budget", value);
     c->options.memory_budget_bytes = atoll(value);
+    header(c, "tuned", value);
+    c->options.tuned = value[0] ? always : NULL;
     assert_true(c->passes[0]);
 }
 

@@ -1,6 +1,7 @@
 /* Maps and fused groups of maps: straight-line code over tiles that stay in the first-level cache,
  * each instruction one vectorised loop. A tile is a run of the output's memory; operands that are
  * broadcast or lie in another order are gathered into a register first. */
+#include "backend/cpu/convert.h"
 #include "backend/cpu/cpu.h"
 #include "ops/ops.h"
 
@@ -26,6 +27,7 @@ typedef struct Instr {
 } Instr;
 
 typedef struct MapState {
+    const QnConvertFns *convert;
     int n_in, n_instr, n_out, n_reg;
     int rank; /* collapsed */
     int64_t dim[QN_MAX_RANK], count;
@@ -81,15 +83,11 @@ static QnDtype rounding(const QnBodyInstr *x)
     return x->dtype == QN_DTYPE_BOOL || x->op == &qn_op_cast ? x->dtype : QN_DTYPE_F32;
 }
 
-static void round_tile(QnDtype dtype, float *x, int64_t n)
+static void round_tile(const QnConvertFns *c, QnDtype dtype, float *x, int64_t n)
 {
-    for (int64_t i = 0; dtype == QN_DTYPE_BOOL && i < n; i++)
-        x[i] = x[i] != 0.0f ? 1.0f : 0.0f;
-    for (int64_t i = 0; dtype != QN_DTYPE_BOOL && i < n; i++) {
-        uint16_t half;
-        qn_dtype_from_f32(dtype, &x[i], &half, 1);
-        qn_dtype_to_f32(dtype, &half, &x[i], 1);
-    }
+    uint16_t small[TILE];
+    c->from_f32(dtype, x, small, n);
+    c->to_f32(dtype, small, x, n);
 }
 
 /* Strides of input x by the output's memory order, 0 where it is broadcast. */
@@ -185,6 +183,7 @@ static QnStatus map_prepare(QnPrepared *p)
     const QnType *y = &n->out[0].type;
     int order[QN_MAX_RANK];
     qn_type_order(y, order);
+    m->convert = qn_convert_find(p->env->isa);
     m->n_in = b->n_in;
     m->n_instr = b->n_instr;
     m->n_out = b->n_out;
@@ -226,9 +225,10 @@ static void map_fini(QnPrepared *p)
 
 /* ---- run ---- */
 
-static void load_f32(QnDtype dtype, const void *src, int64_t at, float *dst, int64_t n)
+static void load_f32(const MapState *m, QnDtype dtype, const void *src, int64_t at, float *dst,
+                     int64_t n)
 {
-    qn_dtype_to_f32(dtype, (const char *)src + (size_t)at * qn_dtype_bytes(dtype), dst, n);
+    m->convert->to_f32(dtype, (const char *)src + (size_t)at * qn_dtype_bytes(dtype), dst, n);
 }
 
 /* Elements [i, i+n) of the output's order. */
@@ -245,14 +245,14 @@ static void gather(const MapState *m, const Operand *o, const void *src, int64_t
     while (n > 0) {
         int64_t run = QN_MIN(n, m->dim[inner] - index[inner]), s = o->stride[inner];
         if (s == 1) {
-            load_f32(o->dtype, src, at, dst, run);
+            load_f32(m, o->dtype, src, at, dst, run);
         } else {
-            load_f32(o->dtype, src, at, dst, 1);
+            load_f32(m, o->dtype, src, at, dst, 1);
             for (int64_t k = 1; k < run; k++) {
                 if (s == 0)
                     dst[k] = dst[0];
                 else
-                    load_f32(o->dtype, src, at + k * s, dst + k, 1);
+                    load_f32(m, o->dtype, src, at + k * s, dst + k, 1);
             }
         }
         dst += run;
@@ -287,7 +287,7 @@ static void run_tile(const MapRun *r, float *const *own, int64_t i, int64_t n)
         if (o->access == CONTIGUOUS && o->dtype == QN_DTYPE_F32)
             reg[k] = (const float *)r->in[k] + i;
         else if (o->access == CONTIGUOUS)
-            load_f32(o->dtype, r->in[k], i, own[k], n);
+            load_f32(m, o->dtype, r->in[k], i, own[k], n);
         else if (o->access == STRIDED)
             gather(m, o, r->in[k], i, own[k], n);
     }
@@ -301,7 +301,7 @@ static void run_tile(const MapRun *r, float *const *own, int64_t i, int64_t n)
         float *y = direct ? (float *)r->out[x->out] + i : to[x->to];
         x->fn(y, arg, x->param, n);
         if (x->round != QN_DTYPE_F32)
-            round_tile(x->round, y, n);
+            round_tile(m->convert, x->round, y, n);
         reg[x->to] = y;
     }
     for (int k = 0; k < m->n_instr; k++) {
@@ -310,7 +310,7 @@ static void run_tile(const MapRun *r, float *const *own, int64_t i, int64_t n)
             continue;
         char *y = (char *)r->out[x->out] + (size_t)i * qn_dtype_bytes(m->out_dtype[x->out]);
         if ((const void *)reg[x->to] != (void *)y)
-            qn_dtype_from_f32(m->out_dtype[x->out], reg[x->to], y, n);
+            m->convert->from_f32(m->out_dtype[x->out], reg[x->to], y, n);
     }
 }
 
@@ -327,7 +327,7 @@ static void run_part(void *ctx, int64_t part)
     for (int k = 0; k < m->n_in; k++) {
         if (m->in[k].access != SCALAR)
             continue;
-        load_f32(m->in[k].dtype, r->in[k], 0, own[k], 1);
+        load_f32(m, m->in[k].dtype, r->in[k], 0, own[k], 1);
         for (int j = 1; j < TILE; j++)
             own[k][j] = own[k][0];
     }
