@@ -209,6 +209,28 @@ static QnStatus step_blocks(QnBlocks *b, const QnNode *n, const int64_t *last)
     return QN_OK;
 }
 
+/* An output that is the old content of a state is copied before the assign overwrites it. */
+static QnStatus output_copies(QnBlocks *b)
+{
+    QnGraph *g = b->graph;
+    b->copy = qn_arena_array(b->arena, (size_t)g->n_outputs + 1, sizeof *b->copy);
+    if (!b->copy)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < g->n_outputs; i++) {
+        const QnValue *root = root_of(g->outputs[i].value);
+        bool assigned = false;
+        for (const QnNode *n = g->first; is_state_root(root) && n; n = n->next)
+            assigned |= (n->op->traits & QN_EFFECT) && n->in[0] == root;
+        b->copy[i] = -1;
+        if (!assigned)
+            continue;
+        QnBlock block = { .place = QN_PLACE_ARENA, .first = g->n_nodes, .last = g->n_nodes };
+        block.bytes = qn_type_bytes(&root->type);
+        QN_TRY(new_block(b, block, &b->copy[i]));
+    }
+    return QN_OK;
+}
+
 QnStatus qn_blocks_init(QnBlocks *b)
 {
     QnGraph *g = b->graph;
@@ -243,5 +265,5 @@ QnStatus qn_blocks_init(QnBlocks *b)
             QN_TRY(step_blocks(b, n, last));
         }
     }
-    return QN_OK;
+    return output_copies(b);
 }

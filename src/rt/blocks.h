@@ -32,6 +32,7 @@ typedef struct QnBlocks {
     int64_t *of;    /* by value id: number of its block, -1 while unknown */
     QnRole *role;   /* by node id */
     bool *inplace;  /* by node id: output 0 lies over an input */
+    int64_t *copy;  /* by the graph's output: block for a copy of a state that is assigned, or -1 */
     QnArena *arena; /* of the plan, for the arrays above but blocks */
 } QnBlocks;
 

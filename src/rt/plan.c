@@ -15,7 +15,7 @@ typedef struct Step {
     uint64_t ns, runs;
 } Step;
 
-typedef struct Copy { /* an assign that could not be placed */
+typedef struct Copy { /* an output that is a state's old content, or an assign not placed */
     void *dst;
     const void *src;
     size_t bytes;
@@ -142,15 +142,20 @@ done:
     return st;
 }
 
-static void *value_ptr(const QnPlan *p, const QnValue *v)
+static void *block_ptr(const QnPlan *p, int64_t block)
 {
-    const QnBlock *k = &p->blocks.blocks[p->blocks.of[v->id]];
+    const QnBlock *k = &p->blocks.blocks[block];
     switch (k->place) {
     case QN_PLACE_ARENA: return p->base + k->offset;
     case QN_PLACE_CONSTANT: return p->constants + k->offset;
     case QN_PLACE_STATE: return qn_store_ptr(p->store, k->slot);
     }
     return NULL;
+}
+
+static void *value_ptr(const QnPlan *p, const QnValue *v)
+{
+    return block_ptr(p, p->blocks.of[v->id]);
 }
 
 static QnStatus write_constant(QnPlan *p, const QnNode *n)
@@ -187,9 +192,17 @@ static QnStatus resolve_pointers(QnPlan *p)
             s->out[k] = value_ptr(p, &n->out[k]);
         s->workspace = s->workspace_life >= 0 ? p->base + s->workspace_life : NULL;
     }
-    p->copies = qn_arena_array(p->arena, (size_t)p->graph->n_nodes + 1, sizeof *p->copies);
+    const QnGraph *g = p->graph;
+    p->copies =
+        qn_arena_array(p->arena, (size_t)(g->n_nodes + g->n_outputs) + 1, sizeof *p->copies);
     if (!p->copies)
         return QN_ENOMEM;
+    for (int64_t i = 0; i < g->n_outputs; i++) { /* before the assigns */
+        const QnValue *v = g->outputs[i].value;
+        if (p->blocks.copy[i] >= 0)
+            p->copies[p->n_copies++] = (Copy){ block_ptr(p, p->blocks.copy[i]), value_ptr(p, v),
+                                               (size_t)qn_type_bytes(&v->type) };
+    }
     QN_GRAPH_EACH(p->graph, n)
     {
         if (p->blocks.role[n->id] == QN_ROLE_COPY) {
@@ -217,7 +230,9 @@ static QnStatus name_ports(QnPlan *p)
     }
     for (int64_t i = 0; i < g->n_outputs; i++) {
         const QnValue *v = g->outputs[i].value;
-        p->outputs[p->n_outputs++] = (Port){ g->outputs[i].name, value_ptr(p, v), v->type };
+        int64_t copy = p->blocks.copy[i];
+        void *at = copy >= 0 ? block_ptr(p, copy) : value_ptr(p, v);
+        p->outputs[p->n_outputs++] = (Port){ g->outputs[i].name, at, v->type };
     }
     return QN_OK;
 }

@@ -181,6 +181,29 @@ static void test_late_reader_sees_old_state(void **state)
     qn_graph_free(g);
 }
 
+/* An output that is a state itself is its content before the assigns. */
+static void test_output_is_old_state(void **state)
+{
+    (void)state;
+    QnGraph *g = qn_graph_new();
+    QnValue *s = qn_state(g, &(QnStateAttr){ .name = "s", .dims = { 1, { 4 } } });
+    qn_assign(g, s, qn_add(g, s, qn_scalar_like(g, s, 1)));
+    qn_graph_output(g, "old", qn_reshape(g, s, &QN_SHAPE(2, 2)));
+    QnStore *store = store_of(g);
+    QnPlan *p;
+    assert_int_equal(qn_plan_new(g, device, store, &(QnPlanOptions){ .poison = true }, &p), QN_OK);
+    for (int i = 0; i < 3; i++) {
+        float now[4];
+        assert_int_equal(qn_plan_run(p), QN_OK);
+        assert_true(((const float *)qn_plan_output(p, "old", NULL))[3] == (float)i);
+        assert_int_equal(qn_store_read(store, qn_store_find(store, "s"), now), QN_OK);
+        assert_true(now[3] == (float)(i + 1));
+    }
+    qn_plan_free(p);
+    qn_store_free(store);
+    qn_graph_free(g);
+}
+
 static void test_null_device_plans_huge_graphs(void **state)
 {
     (void)state;
