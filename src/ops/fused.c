@@ -31,8 +31,37 @@ static QnStatus check_body(const QnBody *b, int n_in)
     for (int i = 0; i < b->n_out; i++) {
         if (b->out[i] < 0 || b->out[i] >= b->n_instr)
             return qn_fail(QN_EARG, "fused: output %d is instruction %d", i, b->out[i]);
+        for (int k = 0; k < i; k++) {
+            if (b->out[k] == b->out[i])
+                return qn_fail(QN_EARG, "fused: outputs %d and %d are the same", k, i);
+        }
     }
     return QN_OK;
+}
+
+/* Each instruction's dtype is what its operator makes of its operands'. */
+static QnStatus check_dtypes(const QnInfer *c, const QnBody *b)
+{
+    QnType *t = qn_alloc_array((size_t)(b->n_in + b->n_instr) + 1, sizeof *t);
+    QnStatus st = t ? QN_OK : QN_ENOMEM;
+    for (int i = 0; !st && i < b->n_in; i++)
+        t[i].dtype = c->in[i]->dtype;
+    for (int i = 0; !st && i < b->n_instr; i++) {
+        const QnBodyInstr *x = &b->instr[i];
+        const QnType *in[QN_MAP_MAX_IN];
+        for (int k = 0; k < x->op->n_in; k++)
+            in[k] = &t[x->arg[k]];
+        QnInfer one = {
+            .graph = c->graph, .attr = x->attr, .n_in = x->op->n_in, .in = in, .n_out = 1
+        };
+        st = x->op->infer ? x->op->infer(&one) : qn_infer_map(&one, x->op);
+        if (!st && one.out[0].dtype != x->dtype)
+            st = qn_fail(QN_EDTYPE, "fused: instruction %d, %s, gives %s, not %s", i, x->op->name,
+                         qn_dtype_name(one.out[0].dtype), qn_dtype_name(x->dtype));
+        t[b->n_in + i].dtype = x->dtype;
+    }
+    qn_free(t);
+    return st;
 }
 
 static QnStatus fused_infer(QnInfer *c)
@@ -43,6 +72,7 @@ static QnStatus fused_infer(QnInfer *c)
         if (c->in[i]->dtype == QN_DTYPE_COUNT)
             return qn_fail(QN_EARG, "fused: input %d is missing", i);
     }
+    QN_TRY(check_dtypes(c, b));
     QN_TRY(qn_infer_broadcast(c, "fused"));
     c->n_out = b->n_out;
     for (int i = b->n_out - 1; i >= 0; i--) {

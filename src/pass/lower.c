@@ -7,9 +7,9 @@ enum { MAX_ROUNDS = 16 };
 
 static bool stays(const QnNode *n, const QnPipelineOptions *o)
 {
-    if (!n->op->lower || n->op == &qn_op_fused)
+    if (!n->op->lower)
         return true;
-    return o->keep ? o->keep(o->keep_ctx, n) : n->op->ref || n->op->map;
+    return o->keep ? o->keep(o->keep_ctx, n) : n->op->ref || n->op == &qn_op_fused;
 }
 
 QnStatus qn_pass_lower(QnGraph *g, const QnPipelineOptions *o)
