@@ -52,7 +52,10 @@ static void print_double(QnStr *out, double x, bool single)
             if (is_same(strtod(text, NULL), x, single))
                 break;
         }
-        qn_str_add(out, text);
+        char plain[40]; /* 50 rather than 5e+01 */
+        snprintf(plain, sizeof plain, "%.15g", x);
+        bool shorter = strlen(plain) <= strlen(text) && is_same(strtod(plain, NULL), x, single);
+        qn_str_add(out, shorter ? plain : text);
     }
 }
 

@@ -1,0 +1,535 @@
+/* Random graphs: the float64 evaluation of the graph as built equals the optimised, fused and
+ * planned run with poisoned memory. A failure prints the seed and the smallest graph that still
+ * fails. QN_GRAPHS=n runs so many, QN_SEED=s only that one.
+ * timeout: 300 */
+#include "random_graph.h"
+#include "backend/cpu/cpu.h"
+#include "ir/eval.h"
+#include "ir/print.h"
+#include "pass/pipeline.h"
+#include "rt/plan.h"
+
+static QnDevice *device[2]; /* one and two threads */
+
+/* What the graphs of a run have tried. */
+typedef struct Tried {
+    int graphs, ill, gradients, assigns, scheduled, outputs;
+    int64_t groups, maps, recomputed;
+    bool op[1024]; /* by place in the registry */
+} Tried;
+
+typedef struct Config {
+    QnPipelineOptions o;
+    int threads;
+    bool optimise;
+} Config;
+
+static bool has_kernel(void *ctx, const QnNode *n)
+{
+    const QnKernel *k;
+    return qn_select(ctx, n, NULL, &k) == QN_OK;
+}
+
+static Config config_of(uint64_t seed)
+{
+    static const char *const off[] = { NULL,          "fuse", "schedule",      "cse,fold",
+                                       "simplify",    "fold", "fuse,epilogue", "recompute",
+                                       "cse,simplify" };
+    Case c = { .rng = seed ^ 0x5555 };
+    Config k = { .threads = 1 + chance(&c, 15), .optimise = chance(&c, 92) };
+    k.o.level = below(&c, 8) ? QN_O2 : (QnLevel)below(&c, 2);
+    k.o.off = chance(&c, 50) ? NULL : off[below(&c, QN_COUNT(off))];
+    k.o.verify = true;
+    k.o.fold_most = chance(&c, 50) ? 0 : 1 + below(&c, 2000);
+    k.o.memory_budget_bytes = chance(&c, 60) ? 0 : 1 + below(&c, 6000);
+    k.o.keep = has_kernel;
+    k.o.keep_ctx = device[k.threads - 1];
+    return k;
+}
+
+/* ---- the reference ---- */
+
+static QnStatus set_leaves(QnEval *e, const Case *c)
+{
+    QN_GRAPH_EACH(c->g, n)
+    {
+        const Leaf *leaf =
+            n->op->traits & (QN_INPUT | QN_STATE) ? case_leaf(c, qn_node_label(n)) : NULL;
+        if (!leaf)
+            continue;
+        QN_TRY(qn_eval_set(e, &n->out[0], leaf->values));
+    }
+    return QN_OK;
+}
+
+/* What is compared: outputs of the graph, then the values of assigns. */
+static QnValue *target(const QnGraph *g, int i, char name[40])
+{
+    if (i < g->n_outputs) {
+        snprintf(name, 40, "%s", g->outputs[i].name);
+        return g->outputs[i].value;
+    }
+    i -= (int)g->n_outputs;
+    QN_GRAPH_EACH(g, n)
+    {
+        if ((n->op->traits & QN_EFFECT) && i-- == 0) {
+            snprintf(name, 40, "%s", qn_node_label(n->in[0]->node));
+            return n->in[1];
+        }
+    }
+    return NULL;
+}
+
+/* ---- the run ---- */
+
+typedef struct Run {
+    QnGraph *g;
+    QnStore *store;
+    QnPlan *plan;
+} Run;
+
+static void run_free(Run *r)
+{
+    qn_plan_free(r->plan);
+    qn_store_free(r->store);
+    qn_graph_free(r->g);
+}
+
+static QnStatus feed(const Case *c, const Run *r)
+{
+    QN_GRAPH_EACH(r->g, n)
+    {
+        if (!(n->op->traits & (QN_INPUT | QN_STATE)))
+            continue;
+        const Leaf *leaf = case_leaf(c, qn_node_label(n));
+        if (!leaf)
+            return qn_fail(QN_EINTERNAL, "no leaf %s", qn_node_label(n));
+        const QnSlot *slot = qn_store_find(r->store, leaf->name);
+        if (n->op->traits & QN_INPUT) {
+            qn_dtype_from_f64(leaf->dtype, leaf->values, qn_plan_input(r->plan, leaf->name, NULL),
+                              leaf->n);
+        } else {
+            void *p = qn_alloc_array((size_t)leaf->n + 1, 8);
+            qn_dtype_from_f64(leaf->dtype, leaf->values, p, leaf->n);
+            QnStatus st = qn_store_write(r->store, slot, p);
+            qn_free(p);
+            QN_TRY(st);
+        }
+    }
+    return QN_OK;
+}
+
+static QnStatus run(const Case *c, const Config *k, Run *r)
+{
+    QnPlanOptions options = { .poison = true };
+    QnDevice *d = device[k->threads - 1];
+    r->g = qn_graph_clone(c->g, NULL);
+    if (!r->g)
+        return QN_ENOMEM;
+    QnPipelineOptions o = k->o;
+    if (!k->optimise)
+        o.level = QN_O0;
+    QN_TRY(qn_pipeline_run(r->g, &o));
+    r->store = qn_store_new(d);
+    QN_TRY(qn_store_add(r->store, r->g));
+    QN_TRY(qn_store_alloc(r->store));
+    QN_TRY(qn_plan_new(r->g, d, r->store, &options, &r->plan));
+    QN_TRY(feed(c, r));
+    return qn_plan_run(r->plan);
+}
+
+/* Elements of target i as the run left them; false: the run has no such target any more. */
+static bool read_target(const Case *c, const Run *r, int i, double *out, int64_t n)
+{
+    char name[40];
+    QnValue *v = target(c->g, i, name);
+    if (i < c->g->n_outputs) {
+        const void *p = qn_plan_output(r->plan, name, NULL);
+        if (p)
+            qn_dtype_to_f64(v->type.dtype, p, out, n);
+        return p != NULL;
+    }
+    const QnSlot *slot = qn_store_find(r->store, name);
+    void *p = qn_alloc_array((size_t)n + 1, 8);
+    bool ok = slot && qn_store_read(r->store, slot, p) == QN_OK;
+    if (ok)
+        qn_dtype_to_f64(v->type.dtype, p, out, n);
+    qn_free(p);
+    return ok;
+}
+
+/* ---- comparison ---- */
+
+typedef struct Result {
+    char why[400];
+    bool ill; /* within what small changes of the inputs do to the result */
+} Result;
+
+static bool is_near(double got, double want, double tol)
+{
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got);
+    if (isinf(want) || isinf(got))
+        return want == got;
+    return fabs(got - want) <= tol * (1 + fabs(want));
+}
+
+/* One node of the noisy evaluation: results are rounded, and those of arithmetic move a little. */
+static void noisy_node(Case *rng, const QnNode *n, double wobble, double **value)
+{
+    const double *in[QN_MAX_IN];
+    double *out[QN_MAX_OUT];
+    for (int i = 0; i < n->n_in; i++)
+        in[i] = n->in[i] ? value[n->in[i]->id] : NULL;
+    for (int i = 0; i < n->n_out; i++)
+        out[i] = value[n->out[i].id] =
+            qn_alloc_array((size_t)qn_shape_count(&n->out[i].type.shape) + 1, sizeof **out);
+    if (qn_eval_node(n, in, out, false) != QN_OK)
+        return;
+    bool exact = n->op->traits & (QN_MOVES_DATA | QN_VIEW | QN_LEAF | QN_EFFECT);
+    for (int i = 0; i < n->n_out; i++) {
+        const QnType *t = &n->out[i].type;
+        for (int64_t k = 0; k < qn_shape_count(&t->shape); k++) {
+            uint64_t cell;
+            if (!exact && qn_dtype_is_float(t->dtype))
+                out[i][k] += wobble * (out[i][k] * uniform(rng, -1, 1) + 0.1 * uniform(rng, -1, 1));
+            qn_dtype_from_f64(t->dtype, &out[i][k], &cell, 1);
+            qn_dtype_to_f64(t->dtype, &cell, &out[i][k], 1);
+        }
+    }
+}
+
+/* Element e of v when leaves and intermediates move by so much. */
+static double noisy(const Case *c, const QnValue *v, int64_t e, double wobble, uint64_t seed)
+{
+    Case rng = { .rng = seed };
+    double **value = qn_alloc_array((size_t)c->g->n_values + 1, sizeof *value);
+    QN_GRAPH_EACH(c->g, n)
+    {
+        const Leaf *leaf =
+            n->op->traits & (QN_INPUT | QN_STATE) ? case_leaf(c, qn_node_label(n)) : NULL;
+        if (!leaf) {
+            noisy_node(&rng, n, wobble, value);
+            continue;
+        }
+        double *x = value[n->out[0].id] = qn_alloc_array((size_t)leaf->n + 1, sizeof *x);
+        for (int64_t i = 0; i < leaf->n; i++) {
+            bool real = qn_dtype_is_float(leaf->dtype);
+            x[i] = leaf->values[i] * (1 + (real ? wobble * uniform(&rng, -1, 1) : 0));
+        }
+    }
+    double got = value[v->id][e];
+    for (int64_t i = 0; i < c->g->n_values; i++)
+        qn_free(value[i]);
+    qn_free(value);
+    return got;
+}
+
+/* How far element e of the target moves when everything moves in its last digits. */
+static double spread(const Case *c, QnValue *v, int64_t e, double want, bool half)
+{
+    double most = 0;
+    qn_graph_number(c->g);
+    for (int k = 0; k < 100; k++) {
+        double wobble = (half ? 1.5e-3 : 1.5e-7) * k;
+        double d = fabs(noisy(c, v, e, wobble, c->seed + (uint64_t)k) - want);
+        most = isnan(d) ? INFINITY : fmax(most, d);
+    }
+    return most;
+}
+
+static bool has_half(const QnGraph *g)
+{
+    QN_GRAPH_EACH(g, n)
+    {
+        for (int i = 0; i < n->n_out; i++) {
+            if (n->out[i].type.dtype == QN_DTYPE_F16 || n->out[i].type.dtype == QN_DTYPE_BF16)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool compare(const Case *c, QnEval *e, const Run *r, int i, Result *result)
+{
+    char name[40];
+    QnValue *v = target(c->g, i, name);
+    const double *want;
+    int64_t n = qn_shape_count(&v->type.shape);
+    bool half = has_half(c->g), ok = true;
+    double tol = !qn_dtype_is_float(v->type.dtype) ? 0 : half ? 3e-2 : 2e-4;
+    if (qn_eval_get(e, v, &want) != QN_OK) {
+        snprintf(result->why, sizeof result->why, "evaluation: %.300s", qn_error_last()->text);
+        return false;
+    }
+    double *got = qn_alloc_array((size_t)n + 1, sizeof *got);
+    if (!read_target(c, r, i, got, n)) {
+        snprintf(result->why, sizeof result->why, "%s: the run has no such result", name);
+        ok = false;
+    }
+    for (int64_t k = 0; ok && k < n; k++) {
+        if (is_near(got[k], want[k], tol))
+            continue;
+        double d = spread(c, v, k, want[k], half);
+        if (d > 0 && (fabs(got[k] - want[k]) <= 10 * d || d > fabs(want[k]) / 2)) {
+            result->ill = true;
+            continue;
+        }
+        snprintf(result->why, sizeof result->why, "%s[%lld]: got %.9g, want %.9g, spread %.3g",
+                 name, (long long)k, got[k], want[k], d);
+        ok = false;
+    }
+    qn_free(got);
+    return ok;
+}
+
+/* Whether the optimised run gives what the evaluator gives. */
+static bool agrees(const Case *c, const Config *k, Result *result)
+{
+    char name[40];
+    Run r = { 0 };
+    bool ok = true;
+    *result = (Result){ 0 };
+    QnEval *e = qn_eval_new(c->g, false);
+    if (set_leaves(e, c) != QN_OK || run(c, k, &r) != QN_OK) {
+        snprintf(result->why, sizeof result->why, "%.390s", qn_error_last()->text);
+        ok = false;
+    }
+    for (int i = 0; ok && target(c->g, i, name); i++)
+        ok = compare(c, e, &r, i, result);
+    qn_eval_free(e);
+    run_free(&r);
+    return ok;
+}
+
+/* ---- shrinking ---- */
+
+static void drop_output(QnGraph *g, int i)
+{
+    for (; i + 1 < g->n_outputs; i++)
+        g->outputs[i] = g->outputs[i + 1];
+    g->n_outputs--;
+}
+
+/* Keeps the change of the graph if it still fails. */
+static bool keep_if_failing(Case *c, const Config *k, QnGraph *g, int n_leaf)
+{
+    Result r;
+    QnGraph *old = c->g;
+    int old_leaf = c->n_leaf;
+    c->g = g;
+    c->n_leaf = n_leaf;
+    if (qn_pass_dce(g, &k->o) == QN_OK && qn_graph_verify(g) == QN_OK && !agrees(c, k, &r)) {
+        qn_graph_free(old);
+        return true;
+    }
+    c->g = old;
+    c->n_leaf = old_leaf;
+    qn_graph_free(g);
+    return false;
+}
+
+static bool drop_target(Case *c, const Config *k, int i)
+{
+    QnGraph *g = qn_graph_clone(c->g, NULL);
+    if (i < g->n_outputs) {
+        drop_output(g, i);
+    } else {
+        i -= (int)g->n_outputs;
+        for (QnNode *n = g->first, *next; n; n = next) {
+            next = n->next;
+            if ((n->op->traits & QN_EFFECT) && i-- == 0) {
+                for (int64_t o = 0; o < g->n_outputs; o++) {
+                    if (g->outputs[o].value == &n->out[0])
+                        g->outputs[o].value = n->in[1];
+                }
+                qn_value_replace(&n->out[0], n->in[1]);
+                qn_graph_remove(g, n);
+            }
+        }
+        qn_graph_sweep(g);
+    }
+    return keep_if_failing(c, k, g, c->n_leaf);
+}
+
+/* Node number `at` becomes inputs with the values that it has. */
+static bool cut_node(Case *c, const Config *k, int64_t at)
+{
+    QnNode *n = c->g->first;
+    while (n && at-- > 0)
+        n = n->next;
+    if (!n || (n->op->traits & (QN_LEAF | QN_EFFECT)) || c->n_leaf + n->n_out > MAX_LEAF)
+        return false;
+    QnValue **map;
+    QnGraph *g = qn_graph_clone(c->g, &map);
+    QnEval *e = qn_eval_new(c->g, true);
+    bool ok = set_leaves(e, c) == QN_OK;
+    int n_leaf = c->n_leaf;
+    qn_graph_set_cursor(g, g->first);
+    for (int i = 0; ok && i < n->n_out; i++) {
+        const double *x;
+        Leaf *leaf = &c->leaf[n_leaf++];
+        const QnType *t = &n->out[i].type;
+        ok = qn_eval_get(e, &n->out[i], &x) == QN_OK;
+        *leaf = (Leaf){ .n = qn_shape_count(&t->shape), .dtype = t->dtype };
+        leaf->values = qn_alloc_array((size_t)leaf->n + 1, sizeof(double));
+        if (ok)
+            memcpy(leaf->values, x, (size_t)leaf->n * sizeof(double));
+        snprintf(leaf->name, sizeof leaf->name, "c%d", n_leaf);
+        qn_value_replace(map[n->out[i].id], qn_input(g, leaf->name, t->dtype, &t->shape));
+    }
+    qn_graph_set_cursor(g, NULL);
+    qn_eval_free(e);
+    qn_graph_sweep(g);
+    if (ok && keep_if_failing(c, k, g, n_leaf))
+        return true;
+    for (int i = c->n_leaf; i < n_leaf; i++)
+        qn_free(c->leaf[i].values);
+    if (!ok)
+        qn_graph_free(g);
+    return false;
+}
+
+static void shrink(Case *c, Config *k)
+{
+    char name[40];
+    Result r;
+    qn_graph_number(c->g);
+    for (int i = 0; target(c->g, i, name);)
+        i += !drop_target(c, k, i);
+    for (bool again = true; again;) {
+        again = false;
+        for (int64_t at = c->g->n_nodes - 1; at >= 0; at--)
+            again |= cut_node(c, k, at);
+    }
+    static const char *const passes[] = { "cse",       "simplify", "fold",    "epilogue",
+                                          "recompute", "fuse",     "schedule" };
+    static char off[300];
+    for (int i = 0; i < QN_COUNT(passes); i++) { /* passes that are not to blame */
+        char more[300];
+        const char *was = k->o.off;
+        snprintf(more, sizeof more, "%.200s%s%s", was ? was : "", was ? "," : "", passes[i]);
+        k->o.off = more;
+        if (agrees(c, k, &r)) {
+            k->o.off = was;
+            continue;
+        }
+        memcpy(off, more, sizeof off);
+        k->o.off = off;
+    }
+}
+
+static void report(Case *c, Config *k)
+{
+    Result r;
+    QnStr text = { 0 };
+    shrink(c, k);
+    agrees(c, k, &r);
+    qn_graph_print(c->g, &text);
+    print_error("\n%s\n%s", r.why, qn_str_text(&text));
+    for (int i = 0; i < c->n_leaf; i++) {
+        if (!strstr(text.s, c->leaf[i].name) || c->leaf[i].n > 40)
+            continue;
+        print_error("%s =", c->leaf[i].name);
+        for (int64_t e = 0; e < c->leaf[i].n; e++)
+            print_error(" %.9g", c->leaf[i].values[e]);
+        print_error("\n");
+    }
+    qn_str_clear(&text);
+    Run run_of = { 0 };
+    run(c, k, &run_of);
+    if (run_of.g && qn_graph_print(run_of.g, &text) == QN_OK)
+        print_error("optimised (off: %s, level %d, threads %d):\n%s", k->o.off ? k->o.off : "",
+                    k->optimise ? (int)k->o.level : 0, k->threads, qn_str_text(&text));
+    run_free(&run_of);
+    qn_str_fini(&text);
+}
+
+static void count(Tried *t, const Case *c, const QnPipelineReport *r, const Result *result)
+{
+    int n_ops;
+    const QnOp *const *ops = qn_op_all(&n_ops);
+    assert_true(n_ops <= QN_COUNT(t->op));
+    QN_GRAPH_EACH(c->g, n)
+    {
+        t->assigns += (n->op->traits & QN_EFFECT) != 0;
+        for (int i = 0; i < n_ops; i++)
+            t->op[i] |= ops[i] == n->op;
+    }
+    t->graphs++;
+    t->ill += result->ill;
+    t->gradients += c->has_gradients;
+    t->outputs += (int)c->g->n_outputs;
+    t->groups += r->fused_groups;
+    t->maps += r->fused_maps;
+    t->recomputed += r->recomputed_nodes;
+    t->scheduled += r->scheduled;
+}
+
+/* The graphs must have gone through what they are there to test. */
+static void check_tried(const Tried *t)
+{
+    int n_ops, missing = 0;
+    const QnOp *const *ops = qn_op_all(&n_ops);
+    for (int i = 0; i < n_ops; i++) {
+        if (ops[i]->n_samples && !t->op[i]) {
+            print_error("never used: %s\n", ops[i]->name);
+            missing++;
+        }
+    }
+    print_message("%d graphs: %d with gradients, %d outputs, %d assigns, %lld groups of %lld maps, "
+                  "%lld recomputed, %d rescheduled, %d ill-conditioned\n",
+                  t->graphs, t->gradients, t->outputs, t->assigns, (long long)t->groups,
+                  (long long)t->maps, (long long)t->recomputed, t->scheduled, t->ill);
+    if (t->graphs < 5000)
+        return;
+    assert_int_equal(missing, 0);
+    assert_true(t->gradients > t->graphs / 10 && t->assigns > t->graphs / 10);
+    assert_true(t->groups > t->graphs / 4 && t->maps > 2 * t->groups);
+    assert_true(t->recomputed > 50 && t->scheduled > 50);
+    assert_true(t->ill * 20 < t->graphs);
+}
+
+static int group_setup(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        if (qn_device_open(&qn_backend_cpu, &(QnDeviceOptions){ .n_threads = i + 1 }, &device[i]))
+            return 1;
+    }
+    return 0;
+}
+
+static int group_teardown(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(device[i]->now_bytes, 0);
+        qn_device_close(device[i]);
+    }
+    return 0;
+}
+
+static void test_optimised_equals_reference(void **state)
+{
+    const char *number = getenv("QN_GRAPHS"), *only = getenv("QN_SEED");
+    uint64_t first = only ? strtoull(only, NULL, 0) : 1;
+    uint64_t end = first + (only ? 1 : number ? strtoull(number, NULL, 0) : 6000);
+    int wrong = 0;
+    static Tried tried;
+    for (uint64_t seed = first; seed < end && wrong < 5; seed++) {
+        Case *c = case_new(seed);
+        Config k = config_of(seed);
+        QnPipelineReport passes;
+        Result r;
+        k.o.report = &passes;
+        bool ok = agrees(c, &k, &r);
+        count(&tried, c, &passes, &r);
+        if (!ok) {
+            print_error("seed %llu: %s", (unsigned long long)seed, r.why);
+            report(c, &k);
+            wrong++;
+        }
+        case_free(c);
+    }
+    check_tried(&tried);
+    assert_int_equal(wrong, 0);
+}
