@@ -174,6 +174,12 @@ static bool is_near(double got, double want, double tol)
     return fabs(got - want) <= tol * (1 + fabs(want));
 }
 
+static bool is_explained(double error, double want, double spread)
+{
+    return isinf(spread) || spread > fmax(fabs(want) / 2, 1e-3) ||
+           (spread > 0 && error <= 10 * spread);
+}
+
 /* One node of the noisy evaluation: results are rounded, and those of arithmetic move a little. */
 static void noisy_node(Case *rng, const QnNode *n, double wobble, double **value)
 {
@@ -225,13 +231,14 @@ static double noisy(const Case *c, const QnValue *v, int64_t e, double wobble, u
     return got;
 }
 
-/* How far element e of the target moves when everything moves in its last digits. */
-static double spread(const Case *c, QnValue *v, int64_t e, double want, bool half)
+/* How far element e of the target moves when everything moves in its last digits; stops once that
+ * explains the error. */
+static double spread(const Case *c, QnValue *v, int64_t e, double got, double want, bool half)
 {
-    double most = 0;
+    double most = 0, error = fabs(got - want);
     qn_graph_number(c->g);
-    for (int k = 0; k < 100; k++) {
-        double wobble = (half ? 1.5e-3 : 1.5e-7) * k;
+    for (int k = 0; k < 100 && !is_explained(error, want, most); k++) {
+        double wobble = (half ? 1.5e-3 : 1.5e-7) * (k % 10 * 10 + k / 10.0);
         double d = fabs(noisy(c, v, e, wobble, c->seed + (uint64_t)k) - want);
         most = isnan(d) ? INFINITY : fmax(most, d);
     }
@@ -270,8 +277,8 @@ static bool compare(const Case *c, QnEval *e, const Run *r, int i, Result *resul
     for (int64_t k = 0; ok && k < n; k++) {
         if (is_near(got[k], want[k], tol))
             continue;
-        double d = spread(c, v, k, want[k], half);
-        if (d > 0 && (fabs(got[k] - want[k]) <= 10 * d || d > fabs(want[k]) / 2)) {
+        double d = spread(c, v, k, got[k], want[k], half);
+        if (is_explained(fabs(got[k] - want[k]), want[k], d)) {
             result->ill = true;
             continue;
         }
@@ -486,7 +493,7 @@ static void check_tried(const Tried *t)
     assert_int_equal(missing, 0);
     assert_true(t->gradients > t->graphs / 10 && t->assigns > t->graphs / 10);
     assert_true(t->groups > t->graphs / 4 && t->maps > 2 * t->groups);
-    assert_true(t->recomputed > 50 && t->scheduled > 50);
+    assert_true(t->recomputed > 20 && t->scheduled > 50);
     assert_true(t->ill * 20 < t->graphs);
 }
 
@@ -512,7 +519,7 @@ static void test_optimised_equals_reference(void **state)
 {
     const char *number = getenv("QN_GRAPHS"), *only = getenv("QN_SEED");
     uint64_t first = only ? strtoull(only, NULL, 0) : 1;
-    uint64_t end = first + (only ? 1 : number ? strtoull(number, NULL, 0) : 6000);
+    uint64_t end = first + (only ? 1 : number ? strtoull(number, NULL, 0) : 10000);
     int wrong = 0;
     static Tried tried;
     for (uint64_t seed = first; seed < end && wrong < 5; seed++) {
