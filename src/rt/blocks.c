@@ -87,16 +87,6 @@ static QnStatus place_assigns(QnBlocks *b)
         if (!is_state_root(s))
             return qn_fail(QN_EGRAPH, "%s: its first input is no state", n->op->name);
         b->role[n->id] = QN_ROLE_COPY;
-        if (is_state_root(r) && r != s) {
-            QN_GRAPH_EACH(b->graph, m)
-            {
-                if ((m->op->traits & QN_EFFECT) && m->in[0] == r)
-                    return qn_fail(QN_EUNSUPPORTED,
-                                   "assign to '%s' reads state '%s', which is "
-                                   "assigned in the same run",
-                                   qn_node_label(s->node), qn_node_label(r->node));
-            }
-        }
         if (can_place(b, n, s, r)) {
             b->of[r->id] = b->of[s->id];
             b->inplace[r->node->id] |= r->index == 0;
@@ -209,24 +199,46 @@ static QnStatus step_blocks(QnBlocks *b, const QnNode *n, const int64_t *last)
     return QN_OK;
 }
 
-/* An output that is the old content of a state is copied before the assign overwrites it. */
-static QnStatus output_copies(QnBlocks *b)
+static bool is_assigned(const QnBlocks *b, const QnValue *state)
+{
+    QN_GRAPH_EACH(b->graph, n)
+    {
+        if ((n->op->traits & QN_EFFECT) && n->in[0] == state)
+            return true;
+    }
+    return false;
+}
+
+/* A block for the old content of a state; it lives between the last step and the assigns. */
+static QnStatus copy_block(QnBlocks *b, const QnValue *state, int64_t *out)
+{
+    int64_t end = b->graph->n_nodes;
+    QnBlock block = { .place = QN_PLACE_ARENA, .first = end, .last = end };
+    block.bytes = qn_type_bytes(&state->type);
+    return new_block(b, block, out);
+}
+
+/* Outputs and assigned values that are the old content of a state are copied before the assigns
+ * overwrite it. */
+static QnStatus copy_blocks(QnBlocks *b)
 {
     QnGraph *g = b->graph;
     b->copy = qn_arena_array(b->arena, (size_t)g->n_outputs + 1, sizeof *b->copy);
-    if (!b->copy)
+    b->via = qn_arena_array(b->arena, (size_t)g->n_nodes + 1, sizeof *b->via);
+    if (!b->copy || !b->via)
         return QN_ENOMEM;
     for (int64_t i = 0; i < g->n_outputs; i++) {
         const QnValue *root = root_of(g->outputs[i].value);
-        bool assigned = false;
-        for (const QnNode *n = g->first; is_state_root(root) && n; n = n->next)
-            assigned |= (n->op->traits & QN_EFFECT) && n->in[0] == root;
         b->copy[i] = -1;
-        if (!assigned)
-            continue;
-        QnBlock block = { .place = QN_PLACE_ARENA, .first = g->n_nodes, .last = g->n_nodes };
-        block.bytes = qn_type_bytes(&root->type);
-        QN_TRY(new_block(b, block, &b->copy[i]));
+        if (is_state_root(root) && is_assigned(b, root))
+            QN_TRY(copy_block(b, root, &b->copy[i]));
+    }
+    QN_GRAPH_EACH(g, n)
+    {
+        const QnValue *root = (n->op->traits & QN_EFFECT) ? root_of(n->in[1]) : NULL;
+        b->via[n->id] = -1;
+        if (root && root != n->in[0] && is_state_root(root) && is_assigned(b, root))
+            QN_TRY(copy_block(b, root, &b->via[n->id]));
     }
     return QN_OK;
 }
@@ -265,5 +277,5 @@ QnStatus qn_blocks_init(QnBlocks *b)
             QN_TRY(step_blocks(b, n, last));
         }
     }
-    return output_copies(b);
+    return copy_blocks(b);
 }

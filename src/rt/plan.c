@@ -15,7 +15,7 @@ typedef struct Step {
     uint64_t ns, runs;
 } Step;
 
-typedef struct Copy { /* an output that is a state's old content, or an assign not placed */
+typedef struct Copy { /* after the steps: old contents of states, then assigns not placed */
     void *dst;
     const void *src;
     size_t bytes;
@@ -192,25 +192,45 @@ static QnStatus resolve_pointers(QnPlan *p)
             s->out[k] = value_ptr(p, &n->out[k]);
         s->workspace = s->workspace_life >= 0 ? p->base + s->workspace_life : NULL;
     }
-    const QnGraph *g = p->graph;
-    p->copies =
-        qn_arena_array(p->arena, (size_t)(g->n_nodes + g->n_outputs) + 1, sizeof *p->copies);
-    if (!p->copies)
-        return QN_ENOMEM;
-    for (int64_t i = 0; i < g->n_outputs; i++) { /* before the assigns */
-        const QnValue *v = g->outputs[i].value;
-        if (p->blocks.copy[i] >= 0)
-            p->copies[p->n_copies++] = (Copy){ block_ptr(p, p->blocks.copy[i]), value_ptr(p, v),
-                                               (size_t)qn_type_bytes(&v->type) };
-    }
     QN_GRAPH_EACH(p->graph, n)
     {
-        if (p->blocks.role[n->id] == QN_ROLE_COPY) {
-            p->copies[p->n_copies++] = (Copy){ value_ptr(p, n->in[0]), value_ptr(p, n->in[1]),
-                                               (size_t)qn_type_bytes(&n->in[0]->type) };
-        }
         if ((n->op->traits & QN_LEAF) && !(n->op->traits & (QN_INPUT | QN_STATE)))
             QN_TRY(write_constant(p, n));
+    }
+    return QN_OK;
+}
+
+static void add_copy(QnPlan *p, void *dst, const void *src, const QnValue *v)
+{
+    p->copies[p->n_copies++] = (Copy){ dst, src, (size_t)qn_type_bytes(&v->type) };
+}
+
+/* Old contents of states first, to where assigns do not reach them. */
+static QnStatus list_copies(QnPlan *p)
+{
+    const QnGraph *g = p->graph;
+    const QnBlocks *b = &p->blocks;
+    p->copies =
+        qn_arena_array(p->arena, (size_t)(2 * g->n_nodes + g->n_outputs) + 1, sizeof *p->copies);
+    if (!p->copies)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < g->n_outputs; i++) {
+        const QnValue *v = g->outputs[i].value;
+        if (b->copy[i] >= 0)
+            add_copy(p, block_ptr(p, b->copy[i]), value_ptr(p, v), v);
+    }
+    QN_GRAPH_EACH(g, n)
+    {
+        if (b->via[n->id] >= 0)
+            add_copy(p, block_ptr(p, b->via[n->id]), value_ptr(p, n->in[1]), n->in[1]);
+    }
+    QN_GRAPH_EACH(g, n)
+    {
+        if (b->role[n->id] != QN_ROLE_COPY)
+            continue;
+        int64_t via = b->via[n->id];
+        const void *src = via >= 0 ? block_ptr(p, via) : value_ptr(p, n->in[1]);
+        add_copy(p, value_ptr(p, n->in[0]), src, n->in[0]);
     }
     return QN_OK;
 }
@@ -254,6 +274,7 @@ static QnStatus compile(QnPlan *p)
     if (!p->constants)
         return qn_fail_prefix("the plan's constants");
     QN_TRY(resolve_pointers(p));
+    QN_TRY(list_copies(p));
     return name_ports(p);
 }
 

@@ -204,6 +204,33 @@ static void test_output_is_old_state(void **state)
     qn_graph_free(g);
 }
 
+/* Two states change places: both old contents are read before either is written. */
+static void test_states_swap(void **state)
+{
+    (void)state;
+    QnGraph *g = qn_graph_new();
+    QnValue *a = qn_state(g, &(QnStateAttr){ .name = "a", .dims = { 1, { 4 } } });
+    QnValue *b = qn_state(g, &(QnStateAttr){ .name = "b", .dims = { 1, { 4 } } });
+    qn_assign(g, a, b);
+    qn_assign(g, b, a);
+    QnStore *store = store_of(g);
+    const float one[4] = { 1, 1, 1, 1 };
+    float now[4];
+    QnPlan *p;
+    assert_int_equal(qn_store_write(store, qn_store_find(store, "a"), one), QN_OK);
+    assert_int_equal(qn_plan_new(g, device, store, &(QnPlanOptions){ .poison = true }, &p), QN_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(qn_plan_run(p), QN_OK);
+        assert_int_equal(qn_store_read(store, qn_store_find(store, "a"), now), QN_OK);
+        assert_true(now[2] == (float)(i % 2));
+        assert_int_equal(qn_store_read(store, qn_store_find(store, "b"), now), QN_OK);
+        assert_true(now[2] == (float)(1 - i % 2));
+    }
+    qn_plan_free(p);
+    qn_store_free(store);
+    qn_graph_free(g);
+}
+
 static void test_null_device_plans_huge_graphs(void **state)
 {
     (void)state;
