@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "ops/ops.h"
 #include "ops/registry.h"
+#include "ops/util.h"
 #include "pass/grad.h"
 
 #include <math.h>
@@ -251,10 +252,14 @@ static inline void add_unary(Case *c, QnValue *v)
         v = real[below(c, QN_COUNT(real))](c->g, v);
     else if (v->type.dtype == QN_DTYPE_BOOL)
         v = qn_logical_not(c->g, v);
-    if (chance(c, 40))
+    for (int i = 0; i < 3 && chance(c, 40); i++)
         v = move_around(c, v);
-    if (chance(c, 10))
-        v = qn_cast(c->g, v, chance(c, 50) ? c->real : QN_DTYPE_F32);
+    if (chance(c, 15)) {
+        static const QnDtype to[] = { QN_DTYPE_F32, QN_DTYPE_BOOL, QN_DTYPE_F16, QN_DTYPE_I32 };
+        v = qn_cast(c->g, v, chance(c, 30) ? c->real : to[below(c, QN_COUNT(to))]);
+    }
+    if (chance(c, 20) && v->type.dtype != c->real)
+        v = qn_cast(c->g, v, c->real);
     add_to_pool(c, v);
 }
 
@@ -267,8 +272,10 @@ static inline void add_binary(Case *c, QnValue *a, QnValue *b)
         b = qn_full(c->g, chance(c, 50) ? 1 : 0, a->type.dtype,
                     chance(c, 50) ? &a->type.shape : &(QnShape){ 0 });
     QnValue *in[2] = { a, b };
+    if (chance(c, 30))
+        in[0] = b, in[1] = a;
     if (fits(c, op, NULL, in, 2))
-        add_to_pool(c, qn_emit2(c->g, op, NULL, a, b));
+        add_to_pool(c, qn_emitn(c->g, op, NULL, in, 2));
 }
 
 static inline QnValue *any(Case *c)
@@ -277,6 +284,16 @@ static inline QnValue *any(Case *c)
 }
 
 /* ---- gradients, assigns, outputs ---- */
+
+static inline bool is_assigned(const QnGraph *g, const QnNode *state)
+{
+    QN_GRAPH_EACH(g, n)
+    {
+        if ((n->op->traits & QN_EFFECT) && n->in[0] == &state->out[0])
+            return true;
+    }
+    return false;
+}
 
 /* The gradient of a sum with respect to the states, on a copy, since some operators have none. */
 static inline void add_gradients(Case *c)
@@ -308,28 +325,45 @@ static inline void add_gradients(Case *c)
     for (int i = 0; i < n; i++)
         add_to_pool(c, dx[i]);
     for (int i = 0; i < n; i++) {
-        if ((wrt[i]->node->op->traits & QN_STATE) && chance(c, 70))
+        if ((wrt[i]->node->op->traits & QN_STATE) && !is_assigned(g, wrt[i]->node) && chance(c, 70))
             qn_assign(g, wrt[i],
                       qn_sub(g, wrt[i], qn_mul(g, dx[i], qn_scalar_like(g, dx[i], 0.125))));
+    }
+}
+
+/* A state becomes something made of itself, while later nodes may still read what it was. */
+static inline void add_update(Case *c)
+{
+    for (QnNode *n = c->g->first; n; n = n->next) {
+        if (!(n->op->traits & QN_STATE) || is_assigned(c->g, n) || chance(c, 40))
+            continue;
+        QnValue *s = &n->out[0], *v = s;
+        const QnShape *shape = &s->type.shape;
+        switch (below(c, 5)) {
+        case 0: v = qn_tanh(c->g, s); break;
+        case 1: v = shape->rank ? qn_softmax(c->g, s, 0) : qn_neg(c->g, s); break;
+        case 2: v = shape->rank ? qn_cumsum(c->g, s, 0, false, true) : qn_neg(c->g, s); break;
+        case 3: v = qn_mul(c->g, s, qn_sum(c->g, s, QN_ALL_AXES, false)); break;
+        default:
+            v = qn_reshape(c->g, s, &QN_SHAPE(qn_shape_count(shape)));
+            v = qn_reshape(c->g, qn_add(c->g, v, v), shape);
+        }
+        qn_assign(c->g, s, v);
+        add_to_pool(c, v);
+        add_to_pool(c, s);
+        return;
     }
 }
 
 static inline void add_assigns(Case *c)
 {
     for (QnNode *n = c->g->first, *end = c->g->last; n; n = n == end ? NULL : n->next) {
-        bool assigned = false;
-        QN_GRAPH_EACH(c->g, m)
-        assigned |= (m->op->traits & QN_EFFECT) && m->in[0] == &n->out[0];
+        bool assigned = is_assigned(c->g, n);
         for (int i = 0; (n->op->traits & QN_STATE) && !assigned && i < c->n_pool; i++) {
             QnValue *v = c->pool[i];
             const QnOp *op = qn_value_is_poison(v) ? NULL : v->node->op;
-            if (op && v != &n->out[0] && !(op->traits & QN_STATE) && chance(c, 50) &&
+            if (op && v != &n->out[0] && chance(c, 50) &&
                 qn_type_is_equal(&v->type, &n->out[0].type)) {
-                const QnValue *r = v;
-                while (r->node->op->traits & (QN_VIEW | QN_EFFECT))
-                    r = r->node->in[r->node->op->traits & QN_VIEW ? 0 : 1];
-                if (r->node->op->traits & QN_STATE)
-                    continue; /* a swap of states is refused by plans */
                 qn_assign(c->g, &n->out[0], v);
                 break;
             }
@@ -371,8 +405,10 @@ static inline Case *case_new(uint64_t seed)
     while (c->n_pool == 0)
         add_sample(c);
     for (int i = 0; i < steps; i++) {
-        int what = below(c, 10);
-        if (what < 5)
+        int what = below(c, 11);
+        if (what == 10)
+            add_update(c);
+        else if (what < 5)
             add_sample(c);
         else if (what < 7)
             add_unary(c, any(c));

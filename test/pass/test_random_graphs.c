@@ -199,6 +199,8 @@ static void noisy_node(Case *rng, const QnNode *n, double wobble, double **value
             uint64_t cell;
             if (!exact && qn_dtype_is_float(t->dtype))
                 out[i][k] += wobble * (out[i][k] * uniform(rng, -1, 1) + 0.1 * uniform(rng, -1, 1));
+            if (!exact && fabs(out[i][k]) < wobble && (int64_t)(rnd(rng) & 1))
+                out[i][k] = 0;
             qn_dtype_from_f64(t->dtype, &out[i][k], &cell, 1);
             qn_dtype_to_f64(t->dtype, &cell, &out[i][k], 1);
         }
