@@ -29,12 +29,12 @@ typedef struct QnBlocks {
     const QnKernel *const *kernels; /* by node id; NULL where nothing runs yet */
     QnBlock *blocks;
     int64_t n, cap;
-    int64_t *of;    /* by value id: number of its block, -1 while unknown */
-    QnRole *role;   /* by node id */
-    bool *inplace;  /* by node id: output 0 lies over an input */
+    int64_t *of;   /* by value id: number of its block, -1 while unknown */
+    QnRole *role;  /* by node id */
+    bool *inplace; /* by node id: output 0 lies over an input */
     /* Blocks for old contents of states that are assigned, copied before the assigns; -1: none. */
-    int64_t *copy; /* by the graph's output: it is such a content */
-    int64_t *via;  /* by node id: the assign's value is one */
+    int64_t *copy;  /* by the graph's output: it is such a content */
+    int64_t *via;   /* by node id: the assign's value is one */
     QnArena *arena; /* of the plan, for the arrays above but blocks */
 } QnBlocks;
 
