@@ -1,0 +1,80 @@
+/* Moves, reductions and gathers beyond one unit of work, so that blocks, pieces and parts count. */
+#include "backend/kernel_check.h"
+#include "ops/util.h"
+
+static QnGraph *g;
+
+static QnValue *floats(const QnShape *s)
+{
+    return check_input(g, QN_DTYPE_F32, s, QN_LAYOUT_PLAIN);
+}
+
+static void check(QnValue *y, double tol)
+{
+    assert_true(check_node(g, y, -1, 1, tol) > 0);
+}
+
+static int setup(void **state)
+{
+    g = qn_graph_new();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    qn_graph_free(g);
+    return 0;
+}
+
+static void test_transposes(void **state)
+{
+    check(qn_transpose(g, floats(&QN_SHAPE(301, 403)), QN_AXES(1, 0)), 0);
+    check(qn_transpose(g, floats(&QN_SHAPE(5, 70, 301)), QN_AXES(0, 2, 1)), 0);
+    check(qn_transpose(g, floats(&QN_SHAPE(7, 40, 9, 33)), QN_AXES(0, 2, 1, 3)), 0);
+    check(qn_transpose(g, floats(&QN_SHAPE(13, 11, 17, 19)), QN_AXES(3, 1, 0, 2)), 0);
+    check(qn_transpose(g, floats(&QN_SHAPE(2, 70001)), QN_AXES(1, 0)), 0);
+    check(qn_transpose(g, check_input(g, QN_DTYPE_I64, &QN_SHAPE(150, 210), QN_LAYOUT_PLAIN),
+                       QN_AXES(1, 0)),
+          0);
+    check(qn_transpose(g, check_input(g, QN_DTYPE_BF16, &QN_SHAPE(150, 210), QN_LAYOUT_PLAIN),
+                       QN_AXES(1, 0)),
+          0);
+}
+
+static void test_regions(void **state)
+{
+    QnSliceAttr a = { QN_AXES(0, 1), QN_AXES(3, -1), QN_AXES(290, INT64_MIN), QN_AXES(2, -1) };
+    check(qn_slice(g, floats(&QN_SHAPE(301, 203)), &a), 0);
+    check(qn_slice_axis(g, floats(&QN_SHAPE(200007)), 0, 3, -2), 0);
+    check(qn_slice_put(g, floats(&QN_SHAPE(301, 203)), floats(&QN_SHAPE(144, 203)), &a), 0);
+    QnPadAttr pad = { QN_AXES(0, 5, -2), QN_AXES(1, -3, 4), QN_PAD_CONSTANT, 0.5 };
+    check(qn_pad(g, floats(&QN_SHAPE(17, 90, 61)), &pad), 0);
+    check(qn_expand(g, floats(&QN_SHAPE(300, 1)), &QN_SHAPE(300, 257)), 0);
+    check(qn_expand(g, floats(&QN_SHAPE(1)), &QN_SHAPE(100001)), 0);
+    check(qn_expand(g, floats(&QN_SHAPE(97)), &QN_SHAPE(700, 97)), 0);
+    QnValue *parts[] = { floats(&QN_SHAPE(40, 30, 50)), floats(&QN_SHAPE(40, 3, 50)),
+                         floats(&QN_SHAPE(40, 61, 50)) };
+    check(qn_concat(g, parts, 3, 1), 0);
+    check(qn_node_out(
+              g, qn_split_sizes(g, floats(&QN_SHAPE(40, 94, 50)), 1, &(QnDims){ 3, { 30, 3, 61 } }),
+              0),
+          0);
+}
+
+/* Sums of numbers in -1..1 in another order than the reference's: |got - want| grows with the
+ * square root of their number, here at most 2e5. */
+static void test_reductions(void **state)
+{
+    check(qn_sum(g, floats(&QN_SHAPE(200003)), QN_ALL_AXES, false), 1e-4);
+    check(qn_mean(g, floats(&QN_SHAPE(300, 700)), QN_AXES(0), false), 1e-5);
+    check(qn_sum(g, floats(&QN_SHAPE(300, 700)), QN_AXES(1), true), 1e-5);
+    check(qn_sum(g, floats(&QN_SHAPE(9, 30, 21, 23)), QN_AXES(0, 2, 3), false), 1e-5);
+    check(qn_sum(g, floats(&QN_SHAPE(9, 30, 21, 23)), QN_AXES(1, 3), false), 1e-5);
+    check(qn_sum(g, floats(&QN_SHAPE(9, 30, 21, 23)), QN_AXES(0, 2), false), 1e-5);
+    check(qn_sum(g, floats(&QN_SHAPE(4, 5, 6, 7, 8)), QN_AXES(0, 2, 4), false), 1e-5);
+    check(qn_sum(g, floats(&QN_SHAPE(70000, 3)), QN_AXES(0), false), 1e-4);
+    check(qn_reduce_max(g, floats(&QN_SHAPE(150001)), QN_ALL_AXES, false), 0);
+    check(qn_reduce_min(g, floats(&QN_SHAPE(700, 300)), QN_AXES(0), false), 0);
+    check(qn_norm_l1(g, floats(&QN_SHAPE(3, 50000)), QN_AXES(1), false), 1e-5);
+    check(qn_norm_l2(g, floats(&QN_SHAPE(100000, 2)), QN_ALL_AXES, false), 1e-5);
+}
