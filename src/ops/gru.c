@@ -17,7 +17,7 @@ static const QnAttrField gru_fields[] = {
 
 static QnStatus gru_infer(QnInfer *c)
 {
-    return qn_recurrent_infer(c, "gru", 1, 3, ((const Attr *)c->attr)->direction);
+    return qn_recurrent_infer(c, "gru", 1, 3, (QnDirection)((const Attr *)c->attr)->direction);
 }
 
 static void gru_cell(QnGraph *g, const void *attr, QnValue *in, QnValue *r, QnValue *rb,
@@ -39,7 +39,7 @@ static void gru_cell(QnGraph *g, const void *attr, QnValue *in, QnValue *r, QnVa
 
 static void gru_lower(QnGraph *g, QnNode *n, QnValue **out)
 {
-    qn_recurrent_lower(g, n, 1, ((const Attr *)n->attr)->direction, gru_cell, out);
+    qn_recurrent_lower(g, n, 1, (QnDirection)((const Attr *)n->attr)->direction, gru_cell, out);
 }
 
 static const QnSample gru_samples[] = {

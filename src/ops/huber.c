@@ -35,7 +35,7 @@ static void huber_lower(QnGraph *g, QnNode *n, QnValue **out)
     QnValue *line = qn_mul_scalar(g, qn_add_scalar(g, e, -a->delta / 2), a->delta);
     QnValue *near = qn_less(g, e, qn_scalar_like(g, e, a->delta));
     QnValue *loss = qn_where(g, near, qn_mul_scalar(g, qn_square(g, d), 0.5), line);
-    out[0] = qn_loss_fold(g, loss, NULL, a->reduction);
+    out[0] = qn_loss_fold(g, loss, NULL, (QnReduction)a->reduction);
 }
 
 static const QnSample huber_samples[] = {

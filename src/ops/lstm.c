@@ -17,7 +17,7 @@ static const QnAttrField lstm_fields[] = {
 
 static QnStatus lstm_infer(QnInfer *c)
 {
-    return qn_recurrent_infer(c, "lstm", 2, 4, ((const Attr *)c->attr)->direction);
+    return qn_recurrent_infer(c, "lstm", 2, 4, (QnDirection)((const Attr *)c->attr)->direction);
 }
 
 static void lstm_cell(QnGraph *g, const void *attr, QnValue *in, QnValue *r, QnValue *rb,
@@ -38,7 +38,7 @@ static void lstm_cell(QnGraph *g, const void *attr, QnValue *in, QnValue *r, QnV
 
 static void lstm_lower(QnGraph *g, QnNode *n, QnValue **out)
 {
-    qn_recurrent_lower(g, n, 2, ((const Attr *)n->attr)->direction, lstm_cell, out);
+    qn_recurrent_lower(g, n, 2, (QnDirection)((const Attr *)n->attr)->direction, lstm_cell, out);
 }
 
 static const QnSample lstm_samples[] = {

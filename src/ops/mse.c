@@ -24,7 +24,7 @@ static void mse_lower(QnGraph *g, QnNode *n, QnValue **out)
     QnDtype t = qn_norm_stat(n->in[0]->type.dtype);
     QnValue *x = qn_cast(g, n->in[0], t), *y = qn_cast(g, n->in[1], t);
     QnValue *loss = qn_squared_difference(g, x, y);
-    out[0] = qn_loss_fold(g, loss, NULL, a->reduction);
+    out[0] = qn_loss_fold(g, loss, NULL, (QnReduction)a->reduction);
 }
 
 static const QnSample mse_samples[] = {

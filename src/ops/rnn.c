@@ -19,7 +19,7 @@ static const QnAttrField rnn_fields[] = {
 
 static QnStatus rnn_infer(QnInfer *c)
 {
-    return qn_recurrent_infer(c, "rnn", 1, 1, ((const Attr *)c->attr)->direction);
+    return qn_recurrent_infer(c, "rnn", 1, 1, (QnDirection)((const Attr *)c->attr)->direction);
 }
 
 static void rnn_cell(QnGraph *g, const void *attr, QnValue *in, QnValue *r, QnValue *rb,
@@ -32,7 +32,7 @@ static void rnn_cell(QnGraph *g, const void *attr, QnValue *in, QnValue *r, QnVa
 
 static void rnn_lower(QnGraph *g, QnNode *n, QnValue **out)
 {
-    qn_recurrent_lower(g, n, 1, ((const Attr *)n->attr)->direction, rnn_cell, out);
+    qn_recurrent_lower(g, n, 1, (QnDirection)((const Attr *)n->attr)->direction, rnn_cell, out);
 }
 
 static const QnSample rnn_samples[] = {
