@@ -8,6 +8,7 @@
 #include <quern/types.h>       /* element types, shapes */
 #include <quern/graph.h>       /* graphs, text, gradients, passes */
 #include <quern/ops.h>         /* a function for each operator */
+#include <quern/nn.h>          /* layers, models, optimizers */
 #include <quern/plan.h>        /* devices, stores, plans */
 #include <quern/safetensors.h> /* files of weights */
 #include <quern/npy.h>         /* files of arrays */

@@ -14,6 +14,36 @@ void qn_net_fini(QnNet *net)
     net->n_params = net->cap_params = 0;
 }
 
+QnNet *qn_net_new(QnGraph *g, bool training)
+{
+    QnNet *net = qn_alloc(sizeof *net);
+    if (net)
+        qn_net_init(net, g, training);
+    return net;
+}
+
+void qn_net_free(QnNet *net)
+{
+    if (net)
+        qn_net_fini(net);
+    qn_free(net);
+}
+
+void qn_net_set_key(QnNet *net, QnValue *key)
+{
+    net->key = key;
+}
+
+int64_t qn_net_param_count(const QnNet *net)
+{
+    return net->n_params;
+}
+
+QnValue *qn_net_param_at(const QnNet *net, int64_t i)
+{
+    return net->params[i].state;
+}
+
 void qn_net_push(QnNet *net, const char *name)
 {
     size_t used = strlen(net->scope), n = strlen(name);

@@ -1,4 +1,5 @@
 #include "nn/optim.h"
+#include "pass/grad.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,4 +162,18 @@ QnStatus qn_optim_apply(QnNet *net, const QnOptim *o, QnValue *const *grads, QnV
     if (grad_norm)
         *grad_norm = norm;
     return qn_graph_check(g);
+}
+
+QnStatus qn_optim_minimise(QnNet *net, const QnOptim *o, QnValue *loss, QnValue *lr, QnValue *step,
+                           QnValue **grad_norm)
+{
+    QnGraph *g = net->g;
+    QnValue **wrt = qn_arena_array(g->arena, (size_t)net->n_params + 1, sizeof *wrt);
+    QnValue **grads = qn_arena_array(g->arena, (size_t)net->n_params + 1, sizeof *grads);
+    if (!wrt || !grads)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < net->n_params; i++)
+        wrt[i] = net->params[i].state;
+    QN_TRY(qn_grad(g, loss, wrt, (int)net->n_params, grads));
+    return qn_optim_apply(net, o, grads, lr, step, grad_norm);
 }

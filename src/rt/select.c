@@ -132,3 +132,20 @@ QnStatus qn_select(const QnDevice *d, const QnNode *n, const QnChoices *choices,
     *out = best;
     return best ? QN_OK : fail_no_kernel(d, n);
 }
+
+bool qn_device_has_kernel(void *device, const QnNode *n)
+{
+    const QnDevice *d = device;
+    for (int i = 0; i < d->backend->n_kernels; i++) {
+        const QnKernel *k = d->backend->kernels[i];
+        if (k->op == n->op && !qn_select_reason(d, k, n))
+            return true;
+    }
+    return false;
+}
+
+bool qn_device_is_tuned(void *device, const QnNode *n)
+{
+    const QnKernel *k;
+    return qn_select(device, n, NULL, &k) == QN_OK && k->rank > 10;
+}

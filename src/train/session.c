@@ -195,32 +195,14 @@ static QnStatus build_eval(QnSession *s)
     return st;
 }
 
-/* Composites stay whole where the device has a kernel for them. */
-static bool has_kernel(void *ctx, const QnNode *n)
-{
-    const QnDevice *d = ctx;
-    for (int i = 0; i < d->backend->n_kernels; i++) {
-        const QnKernel *k = d->backend->kernels[i];
-        if (k->op == n->op && !qn_select_reason(d, k, n))
-            return true;
-    }
-    return false;
-}
-
-static bool is_tuned(void *ctx, const QnNode *n)
-{
-    const QnKernel *k;
-    return qn_select(ctx, n, NULL, &k) == QN_OK && k->rank > 10;
-}
-
 static QnStatus optimise(const QnSession *s, QnGraph *g, bool no_passes)
 {
     const QnRecipe *r = s->recipe;
     QnPipelineOptions o = { .level = no_passes ? QN_O0 : (QnLevel)r->level,
                             .off = no_passes ? NULL : r->passes_off,
-                            .keep = has_kernel,
+                            .keep = qn_device_has_kernel,
                             .keep_ctx = s->device,
-                            .tuned = is_tuned,
+                            .tuned = qn_device_is_tuned,
                             .tuned_ctx = s->device,
                             .memory_budget_bytes = r->memory_budget_bytes };
     return qn_pipeline_run(g, &o);
