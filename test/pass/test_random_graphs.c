@@ -2,12 +2,9 @@
  * planned run with poisoned memory. A failure prints the seed and the smallest graph that still
  * fails. QN_GRAPHS=n runs so many, QN_SEED=s only that one.
  * timeout: 300 */
-#include "random_graph.h"
-#include "backend/cpu/cpu.h"
+#include "random_run.h"
 #include "ir/eval.h"
 #include "ir/print.h"
-#include "pass/pipeline.h"
-#include "rt/plan.h"
 
 static QnDevice *device[2]; /* one and two threads */
 
@@ -18,32 +15,20 @@ typedef struct Tried {
     bool op[1024]; /* by place in the registry */
 } Tried;
 
-typedef struct Config {
-    QnPipelineOptions o;
-    int threads;
-    bool optimise;
-} Config;
-
-static bool has_kernel(void *ctx, const QnNode *n)
-{
-    const QnKernel *k;
-    return qn_select(ctx, n, NULL, &k) == QN_OK;
-}
-
 static Config config_of(uint64_t seed)
 {
     static const char *const off[] = { NULL,          "fuse", "schedule",      "cse,fold",
                                        "simplify",    "fold", "fuse,epilogue", "recompute",
                                        "cse,simplify" };
     Case c = { .rng = seed ^ 0x5555 };
-    Config k = { .threads = 1 + chance(&c, 15), .optimise = chance(&c, 92) };
+    Config k = { .device = device[chance(&c, 15)], .optimise = chance(&c, 92) };
     k.o.level = below(&c, 8) ? QN_O2 : (QnLevel)below(&c, 2);
     k.o.off = chance(&c, 50) ? NULL : off[below(&c, QN_COUNT(off))];
     k.o.verify = true;
     k.o.fold_most = chance(&c, 50) ? 0 : 1 + below(&c, 2000);
     k.o.memory_budget_bytes = chance(&c, 60) ? 0 : 1 + below(&c, 6000);
     k.o.keep = has_kernel;
-    k.o.keep_ctx = device[k.threads - 1];
+    k.o.keep_ctx = k.device;
     return k;
 }
 
@@ -60,102 +45,6 @@ static QnStatus set_leaves(QnEval *e, const Case *c)
         QN_TRY(qn_eval_set(e, &n->out[0], leaf->values));
     }
     return QN_OK;
-}
-
-/* What is compared: outputs of the graph, then the values of assigns. */
-static QnValue *target(const QnGraph *g, int i, char name[40])
-{
-    if (i < g->n_outputs) {
-        snprintf(name, 40, "%s", g->outputs[i].name);
-        return g->outputs[i].value;
-    }
-    i -= (int)g->n_outputs;
-    QN_GRAPH_EACH(g, n)
-    {
-        if ((n->op->traits & QN_EFFECT) && i-- == 0) {
-            snprintf(name, 40, "%s", qn_node_label(n->in[0]->node));
-            return n->in[1];
-        }
-    }
-    return NULL;
-}
-
-/* ---- the run ---- */
-
-typedef struct Run {
-    QnGraph *g;
-    QnStore *store;
-    QnPlan *plan;
-} Run;
-
-static void run_free(Run *r)
-{
-    qn_plan_free(r->plan);
-    qn_store_free(r->store);
-    qn_graph_free(r->g);
-}
-
-static QnStatus feed(const Case *c, const Run *r)
-{
-    QN_GRAPH_EACH(r->g, n)
-    {
-        if (!(n->op->traits & (QN_INPUT | QN_STATE)))
-            continue;
-        const Leaf *leaf = case_leaf(c, qn_node_label(n));
-        if (!leaf)
-            return qn_fail(QN_EINTERNAL, "no leaf %s", qn_node_label(n));
-        const QnSlot *slot = qn_store_find(r->store, leaf->name);
-        if (n->op->traits & QN_INPUT) {
-            qn_dtype_from_f64(leaf->dtype, leaf->values, qn_plan_input(r->plan, leaf->name, NULL),
-                              leaf->n);
-        } else {
-            void *p = qn_alloc_array((size_t)leaf->n + 1, 8);
-            qn_dtype_from_f64(leaf->dtype, leaf->values, p, leaf->n);
-            QnStatus st = qn_store_write(r->store, slot, p);
-            qn_free(p);
-            QN_TRY(st);
-        }
-    }
-    return QN_OK;
-}
-
-static QnStatus run(const Case *c, const Config *k, Run *r)
-{
-    QnPlanOptions options = { .poison = true };
-    QnDevice *d = device[k->threads - 1];
-    r->g = qn_graph_clone(c->g, NULL);
-    if (!r->g)
-        return QN_ENOMEM;
-    QnPipelineOptions o = k->o;
-    if (!k->optimise)
-        o.level = QN_O0;
-    QN_TRY(qn_pipeline_run(r->g, &o));
-    r->store = qn_store_new(d);
-    QN_TRY(qn_store_add(r->store, r->g));
-    QN_TRY(qn_store_alloc(r->store));
-    QN_TRY(qn_plan_new(r->g, d, r->store, &options, &r->plan));
-    QN_TRY(feed(c, r));
-    return qn_plan_run(r->plan);
-}
-
-/* Elements of target i as the run left them; false: the run has no such target any more. */
-static bool read_target(const Case *c, const Run *r, int i, double *out, int64_t n)
-{
-    char name[40];
-    QnValue *v = target(c->g, i, name);
-    if (i < c->g->n_outputs) {
-        const void *p = qn_plan_output(r->plan, name, NULL);
-        if (p)
-            qn_dtype_to_f64(v->type.dtype, p, out, n);
-        return p != NULL;
-    }
-    const QnSlot *slot = qn_store_find(r->store, name);
-    void *p = qn_alloc_array((size_t)n + 1, 8);
-    bool ok = slot && qn_store_read(r->store, slot, p) == QN_OK;
-    if (ok)
-        qn_dtype_to_f64(v->type.dtype, p, out, n);
-    qn_free(p);
-    return ok;
 }
 
 /* ---- comparison ---- */
@@ -449,7 +338,8 @@ static void report(Case *c, Config *k)
     run(c, k, &run_of);
     if (run_of.g && qn_graph_print(run_of.g, &text) == QN_OK)
         print_error("optimised (off: %s, level %d, threads %d):\n%s", k->o.off ? k->o.off : "",
-                    k->optimise ? (int)k->o.level : 0, k->threads, qn_str_text(&text));
+                    k->optimise ? (int)k->o.level : 0, k->device->env.n_threads,
+                    qn_str_text(&text));
     run_free(&run_of);
     qn_str_fini(&text);
 }
