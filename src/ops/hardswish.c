@@ -3,8 +3,8 @@
 
 QN_SCALAR float hardswish_f(float x)
 {
-    float s = x * 0.166666667f + 0.5f;
-    return x * (s < 0.0f ? 0.0f : s > 1.0f ? 1.0f : s);
+    float y = x * (x * 0.166666667f + 0.5f);
+    return x <= -3.0f ? 0.0f : x >= 3.0f ? x : y;
 }
 QN_MAP1(hardswish)
 
@@ -13,8 +13,7 @@ QN_MAP1(hardswish)
 static double hardswish_ref(const double *x, const double *param)
 {
     (void)param;
-    double s = x[0] / 6 + 0.5;
-    return x[0] * (s < 0 ? 0 : s > 1 ? 1 : s);
+    return x[0] <= -3 ? 0 : x[0] >= 3 ? x[0] : x[0] * (x[0] / 6 + 0.5);
 }
 
 /* slope 0 up to -3, x / 3 + 1/2 up to 3, then 1 */
