@@ -161,7 +161,9 @@ static QnStatus build(QnNet *net, const QnYaml *m, const QnModelIo *io, QnValue 
 {
     const char *name = NULL;
     QnYaml *layers = NULL;
-    QN_TRY(qn_yaml_list(m, "layers", false, &layers));
+    const QnYaml *node = qn_yaml_find(m, "layers"); /* a list, or a named model's number of them */
+    if (node && node->kind != QN_YAML_SCALAR)
+        QN_TRY(qn_yaml_list(m, "layers", false, &layers));
     QN_TRY(qn_yaml_string(m, "name", layers == NULL, &name));
     if (layers) {
         QN_TRY(KNOWN(m, "name", "layers"));
