@@ -78,3 +78,32 @@ static void test_reductions(void **state)
     check(qn_norm_l1(g, floats(&QN_SHAPE(3, 50000)), QN_AXES(1), false), 1e-5);
     check(qn_norm_l2(g, floats(&QN_SHAPE(100000, 2)), QN_ALL_AXES, false), 1e-5);
 }
+
+static void check_range(QnValue *y, double lo, double hi, double tol)
+{
+    assert_true(check_node(g, y, lo, hi, tol) > 0);
+}
+
+static void test_indices(void **state)
+{
+    QnValue *ids = check_input(g, QN_DTYPE_I64, &QN_SHAPE(900), QN_LAYOUT_PLAIN);
+    QnValue *small = check_input(g, QN_DTYPE_I32, &QN_SHAPE(7, 9), QN_LAYOUT_PLAIN);
+    check_range(qn_embedding(g, floats(&QN_SHAPE(50, 130)), ids), 0, 49, 0);
+    check_range(qn_gather(g, floats(&QN_SHAPE(3, 50, 31)), ids, 1), -50, 49, 0);
+    check_range(qn_gather(g, floats(&QN_SHAPE(300, 50)), small, -1), -50, 49, 0);
+    /* Sums of some twenty floats up to 50: partial sums of hundreds, each rounded to 2^-24. */
+    check_range(qn_scatter_add(g, floats(&QN_SHAPE(50, 130)), ids, floats(&QN_SHAPE(900, 130)), 0),
+                -50, 49, 1e-4);
+    check_range(qn_scatter_add(g, floats(&QN_SHAPE(9, 50)), small, floats(&QN_SHAPE(9, 7, 9)), 1),
+                -50, 49, 1e-4);
+}
+
+static void test_random_numbers(void **state)
+{
+    QnValue *key = check_input(g, QN_DTYPE_I64, &QN_SHAPE(2), QN_LAYOUT_PLAIN);
+    check_range(qn_dropout(g, floats(&QN_SHAPE(301, 403)), key, 0.3), 0, 1000, 1e-6);
+    check_range(qn_dropout(g, floats(&QN_SHAPE(1001)), key, 1), 0, 1000, 0);
+    check_range(qn_bernoulli(g, key, &QN_SHAPE(30001), 0.6), 0, 1000, 0);
+    check_range(qn_random_uniform(g, key, &QN_SHAPE(30001), QN_DTYPE_F32, -2, 5), 0, 1000, 1e-6);
+    check_range(qn_random_normal(g, key, &QN_SHAPE(30001), QN_DTYPE_F32, 3, 2), 0, 1000, 1e-6);
+}

@@ -29,5 +29,6 @@ typedef struct QnFoldFns {
 #define QN_X(name) extern const QnFoldFns qn_fold_fns_##name;
 QN_ISA_LIST(QN_X)
 #undef QN_X
+const QnFoldFns *qn_fold_find(const char *isa);
 
 #endif

@@ -7,7 +7,6 @@
 #include "ops/ops.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { UNIT = 32768, MAX_PARTS = 64 };
 
@@ -37,16 +36,6 @@ static const struct {
     { &qn_op_reduce_min, QN_FOLD_MIN }, { &qn_op_norm_l1, QN_FOLD_ABS },
     { &qn_op_norm_l2, QN_FOLD_SQUARE },
 };
-
-static const QnFoldFns *fns_of(const char *isa)
-{
-#define QN_X(name)                                                                                 \
-    if (!strcmp(isa, #name))                                                                       \
-        return &qn_fold_fns_##name;
-    QN_ISA_LIST(QN_X)
-#undef QN_X
-    return NULL;
-}
 
 static const char *fold_accepts(const QnNode *n, const QnKernelEnv *env)
 {
@@ -106,7 +95,7 @@ static QnStatus fold_prepare(QnPrepared *p)
     if (!s)
         return QN_ENOMEM;
     QN_TRY(qn_util_axes_mask(n->op->name, &n->in[0]->type.shape, &attr->axes, &mask));
-    s->fns = fns_of(p->env->isa);
+    s->fns = qn_fold_find(p->env->isa);
     s->dtype = n->in[0]->type.dtype;
     for (int i = 0; i < QN_COUNT(kinds); i++) {
         if (kinds[i].op == n->op)
