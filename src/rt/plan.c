@@ -1,49 +1,8 @@
-#include "rt/plan.h"
-#include "base/clock.h"
+#include "rt/plan_impl.h"
 #include "ir/eval.h"
-#include "rt/blocks.h"
 #include "rt/memplan.h"
 
 #include <string.h>
-
-typedef struct Step {
-    QnPrepared prepared;
-    const void **in;
-    void **out;
-    void *workspace;
-    int64_t workspace_life; /* its index among the arena's lives, -1: none */
-    uint64_t ns, runs;
-} Step;
-
-typedef struct Copy { /* after the steps: old contents of states, then assigns not placed */
-    void *dst;
-    const void *src;
-    size_t bytes;
-} Copy;
-
-typedef struct Port { /* an input or output by name */
-    const char *name;
-    void *ptr;
-    QnType type;
-} Port;
-
-struct QnPlan {
-    QnGraph *graph;
-    QnDevice *device;
-    QnStore *store;
-    QnPlanOptions options;
-    QnArena *arena; /* host memory of the plan's own arrays */
-    QnBlocks blocks;
-    const QnKernel **kernels;
-    Step *steps;
-    int64_t n_steps;
-    Copy *copies;
-    int64_t n_copies;
-    Port *inputs, *outputs;
-    int64_t n_inputs, n_outputs;
-    char *base, *constants; /* device memory */
-    QnPlanMemory memory;
-};
 
 /* ---- compile ---- */
 
@@ -69,7 +28,7 @@ static QnStatus prepare_steps(QnPlan *p)
     p->steps = qn_arena_array(p->arena, (size_t)p->n_steps + 1, sizeof *p->steps);
     if (!p->steps)
         return QN_ENOMEM;
-    Step *s = p->steps;
+    QnPlanRun *s = p->steps;
     int64_t n_done = 0;
     QN_GRAPH_EACH(p->graph, n)
     {
@@ -115,7 +74,7 @@ static QnStatus place_in_arena(QnPlan *p)
         }
     }
     for (int64_t i = 0; i < p->n_steps; i++) {
-        Step *s = &p->steps[i];
+        QnPlanRun *s = &p->steps[i];
         int64_t at = s->prepared.node->id;
         if (!s->prepared.workspace_bytes)
             continue;
@@ -129,7 +88,7 @@ static QnStatus place_in_arena(QnPlan *p)
             b->blocks[i].offset = lives[life_of[i]].offset;
     }
     for (int64_t i = 0; i < p->n_steps; i++) {
-        Step *s = &p->steps[i];
+        QnPlanRun *s = &p->steps[i];
         if (s->workspace_life >= 0)
             s->workspace_life = lives[s->workspace_life].offset;
     }
@@ -184,7 +143,7 @@ done:
 static QnStatus resolve_pointers(QnPlan *p)
 {
     for (int64_t i = 0; i < p->n_steps; i++) {
-        Step *s = &p->steps[i];
+        QnPlanRun *s = &p->steps[i];
         const QnNode *n = s->prepared.node;
         for (int k = 0; k < n->n_in; k++)
             s->in[k] = n->in[k] ? value_ptr(p, n->in[k]) : NULL;
@@ -202,7 +161,7 @@ static QnStatus resolve_pointers(QnPlan *p)
 
 static void add_copy(QnPlan *p, void *dst, const void *src, const QnValue *v)
 {
-    p->copies[p->n_copies++] = (Copy){ dst, src, (size_t)qn_type_bytes(&v->type) };
+    p->copies[p->n_copies++] = (QnPlanCopy){ dst, src, (size_t)qn_type_bytes(&v->type) };
 }
 
 /* Old contents of states first, to where assigns do not reach them. */
@@ -246,13 +205,13 @@ static QnStatus name_ports(QnPlan *p)
     {
         if (n->op->traits & QN_INPUT)
             p->inputs[p->n_inputs++] =
-                (Port){ qn_node_label(n), value_ptr(p, &n->out[0]), n->out[0].type };
+                (QnPlanPort){ qn_node_label(n), value_ptr(p, &n->out[0]), n->out[0].type };
     }
     for (int64_t i = 0; i < g->n_outputs; i++) {
         const QnValue *v = g->outputs[i].value;
         int64_t copy = p->blocks.copy[i];
         void *at = copy >= 0 ? block_ptr(p, copy) : value_ptr(p, v);
-        p->outputs[p->n_outputs++] = (Port){ g->outputs[i].name, at, v->type };
+        p->outputs[p->n_outputs++] = (QnPlanPort){ g->outputs[i].name, at, v->type };
     }
     return QN_OK;
 }
@@ -315,100 +274,9 @@ void qn_plan_free(QnPlan *p)
     qn_free(p);
 }
 
-/* ---- run ---- */
-
-static bool is_finite_bits(QnDtype dtype, const void *p, int64_t i)
-{
-    switch (dtype) {
-    case QN_DTYPE_F32: return (((const uint32_t *)p)[i] & 0x7f800000u) != 0x7f800000u;
-    case QN_DTYPE_F16: return (((const uint16_t *)p)[i] & 0x7c00u) != 0x7c00u;
-    case QN_DTYPE_BF16: return (((const uint16_t *)p)[i] & 0x7f80u) != 0x7f80u;
-    case QN_DTYPE_F64:
-        return (((const uint64_t *)p)[i] & UINT64_C(0x7ff0000000000000)) !=
-               UINT64_C(0x7ff0000000000000);
-    default: return true;
-    }
-}
-
-static QnStatus check_finite(const Step *s)
-{
-    const QnNode *n = s->prepared.node;
-    for (int k = 0; k < n->n_out; k++) {
-        const QnType *t = &n->out[k].type;
-        int64_t count = qn_shape_count(&t->shape);
-        for (int64_t i = 0; i < count; i++) {
-            char text[QN_TYPE_TEXT_BYTES];
-            if (!is_finite_bits(t->dtype, s->out[k], i))
-                return qn_fail(QN_ENUMERIC,
-                               "output %d, %s, is not finite at element %lld (all steps before "
-                               "were finite)",
-                               k, qn_type_text(t, text), (long long)i);
-        }
-    }
-    return QN_OK;
-}
-
-static void poison_outputs(const QnPlan *p, const Step *s)
-{
-    const QnNode *n = s->prepared.node;
-    for (int i = 0; i < n->n_out; i++) {
-        const QnBlock *k = &p->blocks.blocks[p->blocks.of[n->out[i].id]];
-        if (k->place == QN_PLACE_ARENA && k->first == n->id)
-            memset(s->out[i], 0xff, (size_t)k->bytes); /* NaN in every float type */
-    }
-    if (s->workspace)
-        memset(s->workspace, 0xff, s->prepared.workspace_bytes);
-}
-
-static void poison_dead(const QnPlan *p, int64_t at)
-{
-    for (int64_t i = 0; i < p->blocks.n; i++) {
-        const QnBlock *k = &p->blocks.blocks[i];
-        if (k->place == QN_PLACE_ARENA && k->last == at)
-            memset(p->base + k->offset, 0xff, (size_t)k->bytes);
-    }
-}
-
-static QnStatus run_step(QnPlan *p, Step *s)
-{
-    const QnKernel *k = s->prepared.kernel;
-    int64_t t = p->options.profile ? qn_clock_ns() : 0;
-    QnStatus st = k->run(&s->prepared, s->in, s->out, s->workspace);
-    if (st == QN_OK && p->options.check_finite && p->device->backend->is_host)
-        st = check_finite(s);
-    if (st != QN_OK) {
-        const QnNode *n = s->prepared.node;
-        return qn_fail_prefix("node %s (%s)", n->name ? n->name : n->op->name, k->name);
-    }
-    if (p->options.profile) {
-        s->ns += (uint64_t)(qn_clock_ns() - t);
-        s->runs++;
-    }
-    return QN_OK;
-}
-
-QnStatus qn_plan_run(QnPlan *p)
-{
-    bool poison = p->options.poison && p->device->backend->is_host;
-    for (int64_t i = 0; i < p->n_steps; i++) {
-        Step *s = &p->steps[i];
-        if (poison)
-            poison_outputs(p, s);
-        QN_TRY(run_step(p, s));
-        if (poison)
-            poison_dead(p, s->prepared.node->id);
-    }
-    for (int64_t i = 0; i < p->n_copies; i++) {
-        const Copy *c = &p->copies[i];
-        if (c->src != c->dst)
-            QN_TRY(p->device->backend->copy(p->device, c->dst, c->src, c->bytes));
-    }
-    return QN_OK;
-}
-
 /* ---- reading it ---- */
 
-static void *find_port(const Port *ports, int64_t n, const char *name, QnType *type)
+static void *find_port(const QnPlanPort *ports, int64_t n, const char *name, QnType *type)
 {
     for (int64_t i = 0; i < n; i++) {
         if (strcmp(ports[i].name, name))
@@ -483,7 +351,7 @@ int64_t qn_plan_n_steps(const QnPlan *p)
 
 QnPlanStep qn_plan_step(const QnPlan *p, int64_t i)
 {
-    const Step *s = &p->steps[i];
+    const QnPlanRun *s = &p->steps[i];
     const QnNode *n = s->prepared.node;
     const QnBlock *k = n->n_out ? &p->blocks.blocks[p->blocks.of[n->out[0].id]] : NULL;
     return (QnPlanStep){ .node = n,

@@ -1,0 +1,94 @@
+/* Running a plan: step after step, then the assigns that had to wait. */
+#include "base/clock.h"
+#include "rt/plan_impl.h"
+
+#include <string.h>
+
+static bool is_finite_bits(QnDtype dtype, const void *p, int64_t i)
+{
+    switch (dtype) {
+    case QN_DTYPE_F32: return (((const uint32_t *)p)[i] & 0x7f800000u) != 0x7f800000u;
+    case QN_DTYPE_F16: return (((const uint16_t *)p)[i] & 0x7c00u) != 0x7c00u;
+    case QN_DTYPE_BF16: return (((const uint16_t *)p)[i] & 0x7f80u) != 0x7f80u;
+    case QN_DTYPE_F64:
+        return (((const uint64_t *)p)[i] & UINT64_C(0x7ff0000000000000)) !=
+               UINT64_C(0x7ff0000000000000);
+    default: return true;
+    }
+}
+
+static QnStatus check_finite(const QnPlanRun *s)
+{
+    const QnNode *n = s->prepared.node;
+    for (int k = 0; k < n->n_out; k++) {
+        const QnType *t = &n->out[k].type;
+        int64_t count = qn_shape_count(&t->shape);
+        for (int64_t i = 0; i < count; i++) {
+            char text[QN_TYPE_TEXT_BYTES];
+            if (!is_finite_bits(t->dtype, s->out[k], i))
+                return qn_fail(QN_ENUMERIC,
+                               "output %d, %s, is not finite at element %lld (all steps before "
+                               "were finite)",
+                               k, qn_type_text(t, text), (long long)i);
+        }
+    }
+    return QN_OK;
+}
+
+static void poison_outputs(const QnPlan *p, const QnPlanRun *s)
+{
+    const QnNode *n = s->prepared.node;
+    for (int i = 0; i < n->n_out; i++) {
+        const QnBlock *k = &p->blocks.blocks[p->blocks.of[n->out[i].id]];
+        if (k->place == QN_PLACE_ARENA && k->first == n->id)
+            memset(s->out[i], 0xff, (size_t)k->bytes); /* NaN in every float type */
+    }
+    if (s->workspace)
+        memset(s->workspace, 0xff, s->prepared.workspace_bytes);
+}
+
+static void poison_dead(const QnPlan *p, int64_t at)
+{
+    for (int64_t i = 0; i < p->blocks.n; i++) {
+        const QnBlock *k = &p->blocks.blocks[i];
+        if (k->place == QN_PLACE_ARENA && k->last == at)
+            memset(p->base + k->offset, 0xff, (size_t)k->bytes);
+    }
+}
+
+static QnStatus run_step(QnPlan *p, QnPlanRun *s)
+{
+    const QnKernel *k = s->prepared.kernel;
+    int64_t t = p->options.profile ? qn_clock_ns() : 0;
+    QnStatus st = k->run(&s->prepared, s->in, s->out, s->workspace);
+    if (st == QN_OK && p->options.check_finite && p->device->backend->is_host)
+        st = check_finite(s);
+    if (st != QN_OK) {
+        const QnNode *n = s->prepared.node;
+        return qn_fail_prefix("node %s (%s)", n->name ? n->name : n->op->name, k->name);
+    }
+    if (p->options.profile) {
+        s->ns += (uint64_t)(qn_clock_ns() - t);
+        s->runs++;
+    }
+    return QN_OK;
+}
+
+QnStatus qn_plan_run(QnPlan *p)
+{
+    bool poison = p->options.poison && p->device->backend->is_host;
+    for (int64_t i = 0; i < p->n_steps; i++) {
+        QnPlanRun *s = &p->steps[i];
+        if (poison)
+            poison_outputs(p, s);
+        QN_TRY(run_step(p, s));
+        if (poison)
+            poison_dead(p, s->prepared.node->id);
+    }
+    for (int64_t i = 0; i < p->n_copies; i++) {
+        const QnPlanCopy *c = &p->copies[i];
+        if (c->src != c->dst)
+            QN_TRY(p->device->backend->copy(p->device, c->dst, c->src, c->bytes));
+    }
+    return QN_OK;
+}

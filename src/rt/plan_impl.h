@@ -1,0 +1,47 @@
+/* The inside of a plan, shared by plan.c (compiling, reading) and exec.c (running). */
+#ifndef QN_RT_PLAN_IMPL_H
+#define QN_RT_PLAN_IMPL_H
+
+#include "rt/blocks.h"
+#include "rt/plan.h"
+
+typedef struct QnPlanRun {
+    QnPrepared prepared;
+    const void **in;
+    void **out;
+    void *workspace;
+    int64_t workspace_life; /* its index among the arena's lives, -1: none */
+    uint64_t ns, runs;
+} QnPlanRun;
+
+typedef struct QnPlanCopy { /* after the steps: old contents of states, then assigns not placed */
+    void *dst;
+    const void *src;
+    size_t bytes;
+} QnPlanCopy;
+
+typedef struct QnPlanPort { /* an input or output by name */
+    const char *name;
+    void *ptr;
+    QnType type;
+} QnPlanPort;
+
+struct QnPlan {
+    QnGraph *graph;
+    QnDevice *device;
+    QnStore *store;
+    QnPlanOptions options;
+    QnArena *arena; /* host memory of the plan's own arrays */
+    QnBlocks blocks;
+    const QnKernel **kernels;
+    QnPlanRun *steps;
+    int64_t n_steps;
+    QnPlanCopy *copies;
+    int64_t n_copies;
+    QnPlanPort *inputs, *outputs;
+    int64_t n_inputs, n_outputs;
+    char *base, *constants; /* device memory */
+    QnPlanMemory memory;
+};
+
+#endif
