@@ -13,6 +13,14 @@ for program in version version_static; do
     has "$tmp/out" "quern $version"
 done
 
+passes "$tmp/examples/graph"
+has "$tmp/out" "f(2, 3) = 101   df/dx = 802   df/dy = -200"
+passes "$tmp/examples/train" "$tmp/weights.safetensors"
+passes "$tmp/examples/predict" "$tmp/weights.safetensors"
+passes "$tmp/examples/train_static" "$tmp/again.safetensors"
+passes cmp "$tmp/weights.safetensors" "$tmp/again.safetensors"
+refuses "missing.safetensors" "$tmp/examples/predict" "$tmp/missing.safetensors"
+
 # The installed tree may be moved.
 mv "$prefix" "$tmp/moved"
 prefix=$tmp/moved
@@ -20,10 +28,14 @@ PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name quern.pc)")
 export PKG_CONFIG_PATH
 if command -v pkg-config >/dev/null; then
     # shellcheck disable=SC2046
-    passes cc -std=c11 -Wall -Wextra -Werror -pedantic -o "$tmp/version" "$src/examples/version.c" \
-        $(pkg-config --cflags --libs quern)
-    passes env LD_LIBRARY_PATH="$(pkg-config --variable=libdir quern)" "$tmp/version"
-    has "$tmp/out" "quern $version"
+    for program in version train; do
+        passes cc -std=c11 -Wall -Wextra -Werror -pedantic -o "$tmp/program" \
+            "$src/examples/$program.c" $(pkg-config --cflags --libs quern) -lm
+        passes env LD_LIBRARY_PATH="$(pkg-config --variable=libdir quern)" "$tmp/program" \
+            "$tmp/weights.safetensors"
+        [ "$program" = train ] || cp "$tmp/out" "$tmp/version"
+    done
+    has "$tmp/version" "quern $version"
 fi
 
 # Each header stands alone, in C and in C++.
