@@ -8,9 +8,11 @@ enum { BLOCK = 8 }; /* tiles that share a panel of weights while it is in the ca
 
 typedef struct Tile {
     int n_rows, n_taps;
+    int64_t c; /* channels of a tap */
     float *out[MR];
     int32_t *tap;       /* taps that at least one pixel has */
     const float **rows; /* [n_taps][MR] */
+    float *own;         /* of a dense pass: the rows themselves */
 } Tile;
 
 /* Scratch of a worker, cut up. */
@@ -29,6 +31,7 @@ static int64_t conv_scratch(const QnConvPass *p)
     int64_t taps = qn_conv_taps(p), n = align(p->c);
     n += p->in_plain ? align(p->band_in * qn_conv_inner(p, true) * p->c) : 0;
     n += p->out_plain ? align(p->band * qn_conv_inner(p, false) * p->m) : 0;
+    n += qn_band_is_dense(p) ? BLOCK * align(MR * taps * p->c) : 0;
     return n + BLOCK * (align(taps) + align(taps * MR * (int64_t)(sizeof(void *) / 4)));
 }
 
@@ -46,6 +49,8 @@ static Room room_of(const QnConvPass *p, float *at)
         at += align(taps);
         r.tile[i].rows = (const float **)(void *)at;
         at += align(taps * MR * (int64_t)(sizeof(void *) / 4));
+        r.tile[i].own = at;
+        at += qn_band_is_dense(p) ? align(MR * taps * p->c) : 0;
     }
     memset(r.zeros, 0, (size_t)p->c * sizeof(float));
     return r;
@@ -72,9 +77,10 @@ static void conv_pack(const QnConvPass *p, const float *w, const float *bias, fl
 
 /* ---- the register tile ---- */
 
-QN_INLINE void gather(int mr, int nv, const Tile *t, int64_t c, const float *b, const float *bias,
-                      int64_t at, int64_t columns)
+QN_INLINE void gather(int mr, int nv, const Tile *t, const float *b, const float *bias, int64_t at,
+                      int64_t columns)
 {
+    const int64_t c = t->c;
     QnVec s[MR][NV];
     QN_UNROLL for (int i = 0; i < mr; i++)
     {
@@ -109,14 +115,14 @@ QN_INLINE void gather(int mr, int nv, const Tile *t, int64_t c, const float *b, 
         memcpy(t->out[i] + at, edge + i * NR, (size_t)columns * sizeof *edge);
 }
 
-typedef void GatherFn(const Tile *t, int64_t c, const float *b, const float *bias, int64_t at,
+typedef void GatherFn(const Tile *t, const float *b, const float *bias, int64_t at,
                       int64_t columns);
 
 #define GATHER(m, v)                                                                               \
-    static void gather_##m##_##v(const Tile *t, int64_t c, const float *b, const float *bias,      \
-                                 int64_t at, int64_t columns)                                      \
+    static void gather_##m##_##v(const Tile *t, const float *b, const float *bias, int64_t at,     \
+                                 int64_t columns)                                                  \
     {                                                                                              \
-        gather(QN_MIN(m, MR), QN_MIN(v, NV), t, c, b, bias, at, columns);                          \
+        gather(QN_MIN(m, MR), QN_MIN(v, NV), t, b, bias, at, columns);                             \
     }
 GATHER(2, 1)
 GATHER(2, 2)
@@ -164,7 +170,7 @@ static void run_block(BandRun *r)
         int nv = (int)((columns + VW - 1) / VW);
         for (int i = 0; i < r->n_tiles; i++) {
             const Tile *t = &r->room->tile[i];
-            gather_for(t->n_rows, nv)(t, p->c, b, b + panel - NR, j, columns);
+            gather_for(t->n_rows, nv)(t, b, b + panel - NR, j, columns);
         }
     }
     r->n_tiles = 0;
@@ -189,6 +195,32 @@ static bool find_rows(const BandRun *r, int64_t t, const float **rows)
     return any;
 }
 
+/* One tap of all that the collected pixels read. */
+static void fill_dense(const BandRun *r, Tile *t)
+{
+    const QnConvPass *p = r->p;
+    t->c = qn_conv_taps(p) * p->c;
+    t->n_taps = 1;
+    t->tap[0] = 0;
+    for (int i = 0; i < MR; i++) {
+        t->rows[i] = t->own + i * t->c;
+        if (i < r->n_pixels)
+            qn_band_gather(p, r->x, r->x_step, r->pixel[i], t->own + i * t->c);
+        else
+            memset(t->own + i * t->c, 0, (size_t)t->c * sizeof(float));
+    }
+}
+
+static void fill_sparse(const BandRun *r, Tile *t)
+{
+    t->c = r->p->c;
+    t->n_taps = 0;
+    for (int64_t k = 0, taps = qn_conv_taps(r->p); k < taps; k++) {
+        t->tap[t->n_taps] = (int32_t)k;
+        t->n_taps += find_rows(r, k, t->rows + (int64_t)t->n_taps * MR);
+    }
+}
+
 static void end_tile(BandRun *r)
 {
     if (!r->n_pixels)
@@ -196,11 +228,10 @@ static void end_tile(BandRun *r)
     const QnConvAxis *a = r->p->axis;
     Tile *t = &r->room->tile[r->n_tiles++];
     t->n_rows = r->n_pixels;
-    t->n_taps = 0;
-    for (int64_t k = 0, taps = qn_conv_taps(r->p); k < taps; k++) {
-        t->tap[t->n_taps] = (int32_t)k;
-        t->n_taps += find_rows(r, k, t->rows + (int64_t)t->n_taps * MR);
-    }
+    if (qn_band_is_dense(r->p))
+        fill_dense(r, t);
+    else
+        fill_sparse(r, t);
     for (int i = 0; i < r->n_pixels; i++) {
         const int64_t *o = r->pixel[i];
         int64_t pixel = (o[0] * a[1].out + o[1]) * a[2].out + o[2] - r->y_first;

@@ -40,4 +40,53 @@ QN_INLINE const float *qn_band_rows(const float *x, bool plain, int64_t image, i
     return own - lo * inner * c;
 }
 
+/* Whether all that one output pixel reads is gathered into adjacent floats, which pays when there
+ * are few channels and so little work for each pointer. */
+QN_INLINE bool qn_band_is_dense(const QnConvPass *p)
+{
+    return p->c <= 4 && p->c * qn_conv_taps(p) <= 64;
+}
+
+/* k neighbours of c channels each, given as constants where that is worth it. */
+QN_INLINE void qn_band_gather_row(const float *row, const int32_t *from, int64_t k, int64_t c,
+                                  int64_t step, float *to)
+{
+    if (from[0] >= 0 && from[k - 1] == from[0] + k - 1 && step == c) {
+        row += from[0] * c;
+        for (int64_t i = 0; i < k * c; i++)
+            to[i] = row[i];
+        return;
+    }
+    for (int64_t t = 0; t < k; t++) {
+        for (int64_t i = 0; i < c; i++)
+            to[t * c + i] = from[t] >= 0 ? row[from[t] * step + i] : 0;
+    }
+}
+
+/* to[tap][channel]: what output pixel o reads, zeros where it reads none. */
+QN_INLINE void qn_band_gather(const QnConvPass *p, const float *x, int64_t step, const int64_t *o,
+                              float *to)
+{
+    const QnConvAxis *a = p->axis;
+    const int32_t *from = a[2].from + o[2] * a[2].k;
+    const int64_t c = p->c, k = a[2].k;
+    for (int64_t t0 = 0; t0 < a[0].k; t0++) {
+        int64_t e = a[0].from[o[0] * a[0].k + t0];
+        for (int64_t t1 = 0; t1 < a[1].k; t1++, to += k * c) {
+            int64_t f = a[1].from[o[1] * a[1].k + t1];
+            const float *row = x + (e * a[1].in + f) * a[2].in * step;
+            if ((e | f) < 0) {
+                for (int64_t i = 0; i < k * c; i++)
+                    to[i] = 0;
+            } else if (k == 3 && c == 1) {
+                qn_band_gather_row(row, from, 3, 1, step, to);
+            } else if (k == 3 && c == 3) {
+                qn_band_gather_row(row, from, 3, 3, step, to);
+            } else {
+                qn_band_gather_row(row, from, k, c, step, to);
+            }
+        }
+    }
+}
+
 #endif

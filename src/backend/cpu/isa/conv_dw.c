@@ -134,12 +134,31 @@ static void gather_tap(const Columns *g, int64_t tap, int64_t c0, int64_t n, flo
     }
 }
 
+/* All columns, which fit one panel, pixel by pixel. */
+static void gather_dense(const Columns *g, float *to)
+{
+    const QnConvAxis *a = g->p->axis;
+    int64_t lo[3] = { 0 }, hi[3] = { a[0].out, a[1].out, a[2].out }, o[3];
+    lo[g->p->first] = g->begin;
+    hi[g->p->first] = g->end;
+    for (o[0] = lo[0]; o[0] < hi[0]; o[0]++) {
+        for (o[1] = lo[1]; o[1] < hi[1]; o[1]++) {
+            for (o[2] = lo[2]; o[2] < hi[2]; o[2]++, to += NR)
+                qn_band_gather(g->p, g->x, g->step, o, to);
+        }
+    }
+}
+
 static void gather_panel(const Columns *g, int64_t panel, float *to)
 {
     int64_t c = g->p->c, n = qn_conv_taps(g->p) * c, j0 = panel * NR;
     int64_t j1 = QN_MIN(n, j0 + NR), pixels = band_pixels(g->p);
     if (j1 - j0 < NR)
         memset(to, 0, (size_t)(pixels * NR) * sizeof *to);
+    if (n <= NR && qn_band_is_dense(g->p)) {
+        gather_dense(g, to);
+        return;
+    }
     for (int64_t j = j0; j < j1;) {
         int64_t run = QN_MIN(c - j % c, j1 - j);
         gather_tap(g, j / c, j % c, run, to + (j - j0));
