@@ -1,0 +1,163 @@
+/* conv, conv_dx and conv_dw by oneDNN's direct convolutions. Channels-last images are taken as they
+ * lie; plain ones, and weights, are reordered into the format that the library prefers. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/dnn.h"
+#include "ops/ops.h"
+#include "ops/window.h"
+
+/* Types by role: x, w, y of the convolution, whichever of them the node reads or writes. */
+typedef struct ConvTypes {
+    const QnType *x, *w, *y, *bias;
+} ConvTypes;
+
+static ConvTypes types_of(const QnNode *n)
+{
+    const QnType *a = &n->in[0]->type, *b = &n->in[1]->type, *o = &n->out[0].type;
+    if (n->op == &qn_op_conv)
+        return (ConvTypes){ a, b, o, n->n_in > 2 && n->in[2] ? &n->in[2]->type : NULL };
+    if (n->op == &qn_op_conv_dx)
+        return (ConvTypes){ o, b, a, NULL };
+    return (ConvTypes){ b, o, a, NULL };
+}
+
+static const char *conv_accepts(const QnNode *n, const QnKernelEnv *env)
+{
+    ConvTypes t = types_of(n);
+    if (t.w->layout != QN_LAYOUT_PLAIN)
+        return "takes only plain weights";
+    return qn_dnn_refuses(n, env);
+}
+
+#ifdef QN_HAVE_ONEDNN
+
+typedef struct ConvDescs {
+    dnnl_memory_desc_t x, w, y, bias;       /* as they lie */
+    dnnl_memory_desc_t any_x, any_w, any_y; /* as the library may have them */
+    dnnl_dims_t strides, dilations, begin, end;
+} ConvDescs;
+
+static QnStatus images(const QnType *t, dnnl_memory_desc_t *given, dnnl_memory_desc_t *any)
+{
+    QN_TRY(qn_dnn_md(t, 1, given));
+    if (t->layout == QN_LAYOUT_PLAIN)
+        return qn_dnn_any(t, 1, any);
+    *any = *given;
+    return QN_OK;
+}
+
+static QnStatus descs_of(const QnNode *n, const ConvTypes *t, ConvDescs *d)
+{
+    const QnConvAttr *a = n->attr;
+    int spatial = t->x->shape.rank - 2;
+    QnConvAttr full = qn_window_conv_full(a, spatial);
+    QN_TRY(images(t->x, &d->x, &d->any_x));
+    QN_TRY(images(t->y, &d->y, &d->any_y));
+    QN_TRY(qn_dnn_md(t->w, full.groups, &d->w));
+    QN_TRY(qn_dnn_any(t->w, full.groups, &d->any_w));
+    if (t->bias)
+        QN_TRY(qn_dnn_md(t->bias, 1, &d->bias));
+    for (int i = 0; i < spatial; i++) {
+        d->strides[i] = full.strides.v[i];
+        d->dilations[i] = full.dilations.v[i] - 1;
+        d->begin[i] = full.pads.v[i];
+        d->end[i] = full.pads.v[spatial + i];
+    }
+    return QN_OK;
+}
+
+static QnStatus forward(const ConvDescs *d, bool bias, dnnl_convolution_desc_t *c)
+{
+    QN_DNN(dnnl_dilated_convolution_forward_desc_init(
+        c, dnnl_forward_training, dnnl_convolution_direct, &d->any_x, &d->any_w,
+        bias ? &d->bias : NULL, &d->any_y, d->strides, d->dilations, d->begin, d->end));
+    return QN_OK;
+}
+
+static QnStatus prepare(QnPrepared *p)
+{
+    const QnNode *n = p->node;
+    ConvTypes t = types_of(n);
+    ConvDescs d = { 0 };
+    dnnl_convolution_desc_t hint, c;
+    QN_TRY(descs_of(n, &t, &d));
+    QN_TRY(forward(&d, t.bias != NULL, &hint));
+    if (n->op == &qn_op_conv) {
+        QnDnnArg args[] = { { DNNL_ARG_SRC, d.x, 0, false },
+                            { DNNL_ARG_WEIGHTS, d.w, 1, false },
+                            { DNNL_ARG_DST, d.y, 0, true },
+                            { DNNL_ARG_BIAS, d.bias, 2, false } };
+        return qn_dnn_prepare(p, &hint, NULL, args, t.bias ? 4 : 3);
+    }
+    if (n->op == &qn_op_conv_dx) {
+        QnDnnArg args[] = { { DNNL_ARG_DIFF_DST, d.y, 0, false },
+                            { DNNL_ARG_WEIGHTS, d.w, 1, false },
+                            { DNNL_ARG_DIFF_SRC, d.x, 0, true } };
+        QN_DNN(dnnl_dilated_convolution_backward_data_desc_init(
+            &c, dnnl_convolution_direct, &d.any_x, &d.any_w, &d.any_y, d.strides, d.dilations,
+            d.begin, d.end));
+        return qn_dnn_prepare(p, &c, &hint, args, 3);
+    }
+    QnDnnArg args[] = { { DNNL_ARG_DIFF_DST, d.y, 0, false },
+                        { DNNL_ARG_SRC, d.x, 1, false },
+                        { DNNL_ARG_DIFF_WEIGHTS, d.w, 0, true } };
+    QN_DNN(dnnl_dilated_convolution_backward_weights_desc_init(
+        &c, dnnl_convolution_direct, &d.any_x, &d.any_w, NULL, &d.any_y, d.strides, d.dilations,
+        d.begin, d.end));
+    return qn_dnn_prepare(p, &c, &hint, args, 3);
+}
+
+static QnStatus conv_prepare(QnPrepared *p)
+{
+    QnDnn *d;
+    QnStatus st = qn_dnn_new(p, &d);
+    if (st == QN_OK)
+        st = prepare(p);
+    if (st != QN_OK)
+        qn_dnn_fini(p);
+    return st;
+}
+
+#else
+
+static QnStatus conv_prepare(QnPrepared *p)
+{
+    (void)p;
+    return qn_fail(QN_EUNSUPPORTED, "Quern was built without oneDNN");
+}
+#endif
+
+const QnKernel qn_kernel_conv_onednn = {
+    .name = "onednn.conv",
+    .backend = "cpu",
+    .op = &qn_op_conv,
+    .rank = 70,
+    .flags = QN_KERNEL_LIBRARY,
+    .accepts = conv_accepts,
+    .prepare = conv_prepare,
+    .run = qn_dnn_run,
+    .fini = qn_dnn_fini,
+};
+
+const QnKernel qn_kernel_conv_dx_onednn = {
+    .name = "onednn.conv_dx",
+    .backend = "cpu",
+    .op = &qn_op_conv_dx,
+    .rank = 70,
+    .flags = QN_KERNEL_LIBRARY,
+    .accepts = conv_accepts,
+    .prepare = conv_prepare,
+    .run = qn_dnn_run,
+    .fini = qn_dnn_fini,
+};
+
+const QnKernel qn_kernel_conv_dw_onednn = {
+    .name = "onednn.conv_dw",
+    .backend = "cpu",
+    .op = &qn_op_conv_dw,
+    .rank = 70,
+    .flags = QN_KERNEL_LIBRARY,
+    .accepts = conv_accepts,
+    .prepare = conv_prepare,
+    .run = qn_dnn_run,
+    .fini = qn_dnn_fini,
+};
