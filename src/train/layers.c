@@ -240,11 +240,7 @@ QnStatus qn_layers_build(QnNet *net, const QnYaml *list, const QnModelIo *io, Qn
         snprintf(name, sizeof name, "%lld_%.48s", (long long)item->index, kind);
         Context c = { net, io, item, name };
         QN_TRY(build_one(&c, kind, spec, x, &x));
-        if (qn_graph_check(net->g) != QN_OK) {
-            char text[QN_ERROR_TEXT_BYTES];
-            snprintf(text, sizeof text, "%s", qn_error_last()->text);
-            return qn_yaml_fail(item, "%s", text);
-        }
+        QN_TRY(qn_model_check(net->g, item));
     }
     *y = x;
     return QN_OK;

@@ -42,26 +42,40 @@ static QnStatus push(QnMetrics *m, const QnMetric *x)
     return QN_OK;
 }
 
-/* Whole lines up to the update; a torn last line and what follows it is dropped. */
+/* One line; *known false: it is none of ours, or torn. */
+static QnStatus parse_line(QnArena *arena, const char *text, size_t n, QnMetric *x, bool *known)
+{
+    const QnJson *o;
+    QnStatus st = qn_json_parse(arena, text, n, &o);
+    *known = false;
+    if (st != QN_OK)
+        return st == QN_EFORMAT ? QN_OK : st;
+    const QnJson *kind = qn_json_find(o, "kind"), *update = qn_json_find(o, "update");
+    if (!update || update->type != QN_JSON_INT)
+        return QN_OK;
+    *known = true;
+    *x =
+        (QnMetric){ .update = update->integer,
+                    .epoch = number(o, "epoch"),
+                    .loss = number(o, "loss"),
+                    .lr = number(o, "lr"),
+                    .value = number(o, "metric"),
+                    .eval = kind && kind->type == QN_JSON_STRING && !strcmp(kind->string, "eval") };
+    return QN_OK;
+}
+
+/* Whole lines up to the update; a torn line and what follows it is dropped. */
 static QnStatus parse_lines(QnMetrics *m, const char *text, size_t bytes, int64_t update)
 {
     QnArena *arena = qn_arena_new();
     QnStatus st = arena ? QN_OK : QN_ENOMEM;
     for (const char *end; st == QN_OK && (end = memchr(text, '\n', bytes));) {
-        const QnJson *o;
+        QnMetric x;
+        bool known;
         size_t n = (size_t)(end - text);
-        if (qn_json_parse(arena, text, n, &o) != QN_OK)
+        st = parse_line(arena, text, n, &x, &known);
+        if (st != QN_OK || !known || x.update > update)
             break;
-        const QnJson *kind = qn_json_find(o, "kind"), *done = qn_json_find(o, "update");
-        if (!done || done->type != QN_JSON_INT || done->integer > update)
-            break;
-        QnMetric x = { .update = done->integer,
-                       .epoch = number(o, "epoch"),
-                       .loss = number(o, "loss"),
-                       .lr = number(o, "lr"),
-                       .value = number(o, "metric"),
-                       .eval =
-                           kind && kind->type == QN_JSON_STRING && !strcmp(kind->string, "eval") };
         st = push(m, &x);
         text = end + 1;
         bytes -= n + 1;

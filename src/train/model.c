@@ -176,14 +176,20 @@ static QnStatus build(QnNet *net, const QnYaml *m, const QnModelIo *io, QnValue 
     return unknown_model(m, name);
 }
 
+QnStatus qn_model_check(QnGraph *g, const QnYaml *place)
+{
+    char text[QN_ERROR_TEXT_BYTES];
+    QnStatus st = qn_graph_check(g);
+    if (st == QN_OK || st == QN_ENOMEM) /* that is not the recipe's fault */
+        return st;
+    snprintf(text, sizeof text, "%s", qn_error_last()->text);
+    return qn_yaml_fail(place, "%s", text);
+}
+
 QnStatus qn_model_build(QnNet *net, const QnYaml *m, const QnModelIo *io, QnValue *x, QnValue **y)
 {
     QN_TRY(build(net, m, io, x, y));
-    if (qn_graph_check(net->g) != QN_OK) {
-        char text[QN_ERROR_TEXT_BYTES];
-        snprintf(text, sizeof text, "%s", qn_error_last()->text);
-        return qn_yaml_fail(m, "%s", text);
-    }
+    QN_TRY(qn_model_check(net->g, m));
     const QnShape *s = &(*y)->type.shape;
     if (s->rank != 2 || s->dim[1] != io->outputs) {
         char text[QN_TYPE_TEXT_BYTES];

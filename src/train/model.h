@@ -16,6 +16,9 @@ typedef struct QnModelIo {
 QnStatus qn_model_build(QnNet *net, const QnYaml *model, const QnModelIo *io, QnValue *x,
                         QnValue **y);
 
+/* The graph's first error, if there is one, as a complaint about `place`. */
+QnStatus qn_model_check(QnGraph *g, const QnYaml *place);
+
 /* Names that `name:` takes, one a line with a description, for help. */
 const char *qn_model_help(void);
 
