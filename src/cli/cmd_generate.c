@@ -144,7 +144,7 @@ static int run(QnArgs *a)
         qn_fail(QN_EUSAGE, "%s holds no language model: it has no vocab.json", a->positional[0]);
         return qn_cli_fail(a);
     }
-    if (qn_setup_open_run(&s, a->positional[0], &small, 1, a->text[DEVICE]) != QN_OK)
+    if (qn_setup_open_model(&s, a->positional[0], &small, 1, a->text[DEVICE]) != QN_OK)
         return qn_cli_fail(a);
     if (s.skipped)
         qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);

@@ -60,6 +60,17 @@ static QnStatus collect_settings(QnArgs *a, char extra[2][64])
     return QN_OK;
 }
 
+static QnStatus store_form(const QnSetup *s, const char *run)
+{
+    char path[4096];
+    QnForm form;
+    snprintf(path, sizeof path, "%.4000s/data.json", run);
+    QN_TRY(qn_form_of(&s->data, &form));
+    QnStatus st = qn_form_write(&form, path);
+    qn_form_fini(&form);
+    return st;
+}
+
 /* The recipe as it runs, with absolute paths, so that the run's folder stands alone. */
 static QnStatus store_recipe(const QnSetup *s, const char *run)
 {
@@ -68,6 +79,8 @@ static QnStatus store_recipe(const QnSetup *s, const char *run)
     QN_TRY(qn_recipe_print(s->recipe, &text));
     QnStatus st = qn_file_write_atomic(path, text, strlen(text));
     qn_free(text);
+    if (st == QN_OK)
+        st = store_form(s, run);
     if (st == QN_OK && s->data.vocab) {
         snprintf(path, sizeof path, "%.4000s/vocab.json", run);
         st = qn_vocab_save(s->data.vocab, path);

@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static QnStatus open_all(QnSetup *s, const char *recipe, const char *const *settings,
-                         int n_settings, const char *device, const QnSessionOptions *options)
+static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const char *device,
+                             const QnSessionOptions *options)
 {
-    QN_TRY(qn_recipe_open(recipe, settings, n_settings, &s->recipe));
-    QN_TRY(qn_data_open(s->recipe, &s->data));
     bool strict = s->recipe->determinism == QN_DETERMINISM_STRICT;
     QN_TRY(qn_cli_device(device, s->recipe->threads, strict, &s->device));
     QnSessionOptions o = *options;
@@ -20,7 +18,15 @@ static QnStatus open_all(QnSetup *s, const char *recipe, const char *const *sett
         QN_TRY(qn_choices_read(path, &s->choices));
         o.choices = s->choices;
     }
-    return qn_session_new(s->recipe, qn_dataset_spec(s->data.train), s->device, &o, &s->session);
+    return qn_session_new(s->recipe, spec, s->device, &o, &s->session);
+}
+
+static QnStatus open_all(QnSetup *s, const char *recipe, const char *const *settings,
+                         int n_settings, const char *device, const QnSessionOptions *options)
+{
+    QN_TRY(qn_recipe_open(recipe, settings, n_settings, &s->recipe));
+    QN_TRY(qn_data_open(s->recipe, &s->data));
+    return open_session(s, qn_dataset_spec(s->data.train), device, options);
 }
 
 QnStatus qn_setup_record(const QnSetup *s, const char *path)
@@ -54,9 +60,31 @@ void qn_setup_close(QnSetup *s)
     qn_session_free(s->session);
     qn_device_close(s->device);
     qn_data_close(&s->data);
+    qn_form_fini(&s->form);
     qn_recipe_free(s->recipe);
     qn_choices_free(s->choices);
     memset(s, 0, sizeof *s);
+}
+
+/* The run's recipe; the run must have a checkpoint. */
+static QnStatus find_recipe(const char *run, char *recipe, size_t bytes)
+{
+    snprintf(recipe, bytes, "%.4000s/recipe.yaml", run);
+    if (!qn_file_exists(recipe))
+        return qn_fail(QN_ENOTFOUND, "%s is no run's folder: it has no recipe.yaml", run);
+    if (!qn_checkpoint_exists(run)) /* known before the data are opened */
+        return qn_fail(QN_ENOTFOUND, "%s holds no checkpoint yet: quern train --resume goes on",
+                       run);
+    return QN_OK;
+}
+
+static QnStatus load_checkpoint(QnSetup *s, const char *run, QnStatus st)
+{
+    if (st == QN_OK)
+        st = qn_checkpoint_load_run(run, s->session->store, s->recipe->arena, &s->skipped);
+    if (st != QN_OK)
+        qn_setup_close(s);
+    return st;
 }
 
 QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,
@@ -64,15 +92,22 @@ QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *setti
 {
     char recipe[4096];
     memset(s, 0, sizeof *s);
-    snprintf(recipe, sizeof recipe, "%.4000s/recipe.yaml", run);
-    if (!qn_file_exists(recipe))
-        return qn_fail(QN_ENOTFOUND, "%s is no run's folder: it has no recipe.yaml", run);
-    if (!qn_checkpoint_exists(run)) /* known before the data are opened */
-        return qn_fail(QN_ENOTFOUND, "%s holds no checkpoint yet: quern train --resume goes on",
-                       run);
-    QN_TRY(qn_setup_open(s, recipe, settings, n_settings, device, &(QnSessionOptions){ 0 }));
-    QnStatus st = qn_checkpoint_load_run(run, s->session->store, s->recipe->arena, &s->skipped);
-    if (st != QN_OK)
-        qn_setup_close(s);
-    return st;
+    QN_TRY(find_recipe(run, recipe, sizeof recipe));
+    QnStatus st = open_all(s, recipe, settings, n_settings, device, &(QnSessionOptions){ 0 });
+    return load_checkpoint(s, run, st);
+}
+
+QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *settings,
+                             int n_settings, const char *device)
+{
+    char recipe[4096], form[4096];
+    memset(s, 0, sizeof *s);
+    QN_TRY(find_recipe(run, recipe, sizeof recipe));
+    snprintf(form, sizeof form, "%.4000s/data.json", run);
+    QnStatus st = qn_recipe_open(recipe, settings, n_settings, &s->recipe);
+    if (st == QN_OK)
+        st = qn_form_read(form, &s->form);
+    if (st == QN_OK)
+        st = open_session(s, &s->form.spec, device, &(QnSessionOptions){ 0 });
+    return load_checkpoint(s, run, st);
 }

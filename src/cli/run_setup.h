@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "train/checkpoint.h"
 #include "train/data.h"
+#include "train/form.h"
 #include "train/session.h"
 
 typedef struct QnSetup {
@@ -13,6 +14,7 @@ typedef struct QnSetup {
     QnDevice *device;
     QnSession *session;
     QnChoices *choices;
+    QnForm form;         /* of qn_setup_open_model */
     const char *skipped; /* open_run: broken checkpoints that were passed over, or NULL */
 } QnSetup;
 
@@ -24,6 +26,11 @@ void qn_setup_close(QnSetup *s);
 
 /* Writes the kernels that the session's plans run to `path`. */
 QnStatus qn_setup_record(const QnSetup *s, const char *path);
+
+/* A trained model without its data: what prediction needs. setup->form says what goes in and out.
+ */
+QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *settings,
+                             int n_settings, const char *device);
 
 /* A trained model: RUN is a run's folder (its recipe.yaml and best or newest checkpoint). */
 QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,

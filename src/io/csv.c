@@ -76,7 +76,7 @@ static const QnDatasetOps csv_ops = {
 const char *qn_csv_feature_name(const QnDataset *ds, int64_t i)
 {
     const CsvSet *s = (const CsvSet *)ds;
-    return i >= 0 && i < s->feature_count ? s->names[i] : NULL;
+    return ds->ops == &csv_ops && i >= 0 && i < s->feature_count ? s->names[i] : NULL;
 }
 
 void qn_csv_feature_scale(const QnDataset *ds, int64_t i, double *mean, double *deviation)

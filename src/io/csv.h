@@ -43,10 +43,11 @@ QnStatus qn_csv_parse(const QnCsvOptions *options, const char *text, size_t size
                       const char *target_text, size_t target_size, QnDataset **train,
                       QnDataset **test);
 
-/* Name of feature i ("column 3" where the file names none); NULL if out of range. For datasets that
- * qn_csv_open made. */
+/* Name of feature i ("column 3" where the file names none); NULL if out of range, or if
+ * qn_csv_open did not make the dataset. */
 const char *qn_csv_feature_name(const QnDataset *ds, int64_t i);
-/* Subtracted from and divided into feature i (0 and 1 without standardize). */
+/* Subtracted from and divided into feature i (0 and 1 without standardize), of a dataset that
+ * qn_csv_open made. */
 void qn_csv_feature_scale(const QnDataset *ds, int64_t i, double *mean, double *deviation);
 void qn_csv_target_scale(const QnDataset *ds, int64_t i, double *mean, double *deviation);
 
