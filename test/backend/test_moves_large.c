@@ -107,3 +107,28 @@ static void test_random_numbers(void **state)
     check_range(qn_random_uniform(g, key, &QN_SHAPE(30001), QN_DTYPE_F32, -2, 5), 0, 1000, 1e-6);
     check_range(qn_random_normal(g, key, &QN_SHAPE(30001), QN_DTYPE_F32, 3, 2), 0, 1000, 1e-6);
 }
+
+static void test_rows(void **state)
+{
+    check(qn_logsumexp(g, floats(&QN_SHAPE(70, 9001)), QN_AXES(1), false), 1e-6);
+    check(qn_logsumexp(g, floats(&QN_SHAPE(30, 70, 9)), QN_AXES(1), false), 1e-6);
+    check(qn_variance(g, floats(&QN_SHAPE(70, 9001)), QN_AXES(1), true, 1), 1e-6);
+    check(qn_variance(g, floats(&QN_SHAPE(9001, 7)), QN_AXES(0), true, 0), 1e-6);
+    check(qn_argmax(g, floats(&QN_SHAPE(70, 9001)), 1, false), 0);
+    check(qn_argmin(g, floats(&QN_SHAPE(9001, 7)), 0, true), 0);
+}
+
+static void test_filled(void **state)
+{
+    QnValue *ids = check_input(g, QN_DTYPE_I64, &QN_SHAPE(900), QN_LAYOUT_PLAIN);
+    check_range(qn_one_hot(g, ids, 70, QN_DTYPE_F32), -1, 71, 0);
+    check(qn_eye(g, 300, 401, -3, QN_DTYPE_F32), 0);
+    check(qn_arange(g, 5, -3, 30001, QN_DTYPE_I64), 0);
+    for (int64_t k = -310; k <= 310; k += 31) {
+        check(qn_triu(g, floats(&QN_SHAPE(2, 150, 203)), k), 0);
+        check(qn_tril(g, floats(&QN_SHAPE(2, 150, 203)), k), 0);
+    }
+    check(qn_triu(g, floats(&QN_SHAPE(5, 4)), INT64_MAX), 0);
+    check(qn_cumsum(g, floats(&QN_SHAPE(300, 201)), 0, true, false), 1e-6);
+    check(qn_cumsum(g, floats(&QN_SHAPE(300, 201)), 1, false, true), 1e-6);
+}

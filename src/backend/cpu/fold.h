@@ -24,6 +24,9 @@ typedef struct QnFoldFns {
     /* acc[j] = acc[j] folded with x[i * step + j] for i < rows, j < columns. */
     void (*columns)(QnFoldKind kind, float *acc, const float *x, int64_t step, int64_t rows,
                     int64_t columns);
+    /* Sum of e^(x - m), and of (x - m)^2, over n <= QN_FOLD_RUN floats. */
+    float (*exp_sum)(const float *x, float m, int64_t n);
+    float (*off_squares)(const float *x, float m, int64_t n);
 } QnFoldFns;
 
 #define QN_X(name) extern const QnFoldFns qn_fold_fns_##name;

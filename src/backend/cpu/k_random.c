@@ -69,9 +69,8 @@ static void fill_tile(const RandomRun *r, const uint32_t *word, int64_t at, int6
     if (r->op == &qn_op_dropout) {
         drop_tile(r, word, at, n, v);
     } else if (r->op == &qn_op_random_uniform) {
-        float low = (float)r->a, width = (float)(r->b - r->a);
         for (int64_t i = 0; i < n; i++)
-            v[i] = low + width * qn_rng_to_uniform(word[i]);
+            v[i] = (float)(r->a + (r->b - r->a) * (double)qn_rng_to_uniform(word[i]));
     } else {
         for (int64_t i = 0; i < n; i += 2) {
             float pair[2];

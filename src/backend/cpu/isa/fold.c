@@ -85,4 +85,23 @@ static void columns(QnFoldKind kind, float *acc, const float *x, int64_t step, i
     EACH(COLUMNS)
 }
 
-const QnFoldFns QN_ISA_NAME(qn_fold_fns) = { .run = run, .columns = columns };
+static float exp_sum(const float *x, float m, int64_t n)
+{
+    float y[QN_FOLD_RUN];
+    QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = qn_expf(x[i] - m);
+    return run_of(QN_FOLD_SUM, y, n);
+}
+
+static float off_squares(const float *x, float m, int64_t n)
+{
+    float y[QN_FOLD_RUN];
+    QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = x[i] - m;
+    return run_of(QN_FOLD_SQUARE, y, n);
+}
+
+const QnFoldFns QN_ISA_NAME(qn_fold_fns) = {
+    .run = run,
+    .columns = columns,
+    .exp_sum = exp_sum,
+    .off_squares = off_squares,
+};
