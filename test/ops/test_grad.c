@@ -12,24 +12,6 @@ enum {
 
 static const double step = 1e-6, abs_tol = 1e-5, rel_tol = 1e-3;
 
-/* Floating-point inputs that an operator rightly gives no gradient to, and why. */
-static const struct {
-    const char *op;
-    int input;
-    const char *why;
-} no_gradient[] = {
-    { "", 0, "" },
-};
-
-static bool is_excused(const QnOp *op, int input)
-{
-    for (int i = 0; i < QN_COUNT(no_gradient); i++) {
-        if (!strcmp(no_gradient[i].op, op->name) && no_gradient[i].input == input)
-            return true;
-    }
-    return false;
-}
-
 static bool has_gradient(const QnOp *op, const QnSample *s)
 {
     return !(op->traits & QN_NO_GRAD) && !(s->flags & QN_SAMPLE_NO_GRAD);
@@ -107,7 +89,7 @@ static void checked_open(Checked *t, const QnOp *op, int k)
         loss = add_loss(c->g, loss, weighted_sum(c->g, y, name, &t->weight_value[i]));
     }
     for (int i = 0; i < c->sample->n_in; i++) {
-        if (c->in[i] && qn_dtype_is_float(c->in[i]->type.dtype) && !is_excused(op, i)) {
+        if (c->in[i] && qn_dtype_is_float(c->in[i]->type.dtype)) {
             t->which[t->n] = i;
             t->x[t->n++] = c->in[i];
         }
