@@ -21,6 +21,7 @@ usage: ./do COMMAND [--help] [arguments]
   tsan            the tests labelled "threads" under ThreadSanitizer
   fuzz            run the fuzzers
   test-aarch64    cross-compile for aarch64 and run the tests under QEMU
+  docs            write the pages of docs/ that are made from tables
   format          format the sources
   clean           remove what was built
   install-deps    install the Debian packages that packages.txt names
@@ -79,6 +80,11 @@ usage: ./do fuzz [seconds] [name...]
 Builds test/fuzz/fuzz_*.c with clang into build-fuzz/ and runs each for so many seconds (60). Starts
 from test/fuzz/corpus/NAME/, keeps finds in build-fuzz/corpus/NAME/, and fails with the input's
 path where one crashes.
+TEXT
+    docs) cat <<'TEXT' ;;
+usage: ./do docs [--check]
+Builds and writes the pages of docs/ that the program prints from its own tables: the operators, the
+manual page. --check only says which of them are out of date.
 TEXT
     format) cat <<'TEXT' ;;
 usage: ./do format
@@ -347,6 +353,12 @@ cmd_fuzz()
     ((failed == 0))
 }
 
+cmd_docs()
+{
+    cmd_build
+    tools/gen_docs build/quern docs "$@"
+}
+
 cmd_format()
 {
     local tool
@@ -363,7 +375,7 @@ command=${1:-}
 case $command in
 '') usage >&2 && exit 2 ;;
 -h | --help | help) usage && exit 0 ;;
-demo | build | test | test-minimal | bench | lint | asan | tsan | fuzz | test-aarch64 | format | clean | install-deps) ;;
+demo | build | test | test-minimal | bench | lint | asan | tsan | fuzz | test-aarch64 | docs | format | clean | install-deps) ;;
 *)
     echo "./do: no command '$command'; ./do --help lists them" >&2
     exit 2

@@ -27,6 +27,8 @@ configure_file(cmake/quern.pc.in "${PROJECT_BINARY_DIR}/quern.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/quern.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs" FILES_MATCHING PATTERN "*.md")
+install(FILES docs/quern.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 install(FILES tools/quern.bash RENAME quern
         DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
 file(GLOB recipes CONFIGURE_DEPENDS recipes/*.yaml)

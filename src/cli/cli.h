@@ -53,6 +53,7 @@ typedef struct QnCommand {
     const QnOption *options;
     int n_options;
     int min_positional, max_positional;
+    bool hidden;           /* for the developers of Quern: not in help and manual */
     int (*run)(QnArgs *a); /* gives the exit code */
 } QnCommand;
 

@@ -9,7 +9,7 @@
 
 /* clang-format off */
 #define QN_COMMANDS(X)                                                                             \
-    X(train) X(eval) X(predict) X(generate) X(explain) X(bench) X(tune) X(ops) X(doctor)
+    X(train) X(eval) X(predict) X(generate) X(explain) X(bench) X(tune) X(ops) X(doctor) X(docs)
 /* clang-format on */
 
 #define QN_X(name) extern const QnCommand qn_cmd_##name;
@@ -28,8 +28,10 @@ static void print_help(FILE *out)
     fputs("usage: quern COMMAND [options]\n\n"
           "Trains, checks and runs neural networks on this machine.\n\n",
           out);
-    for (int i = 0; qn_cli_commands[i]; i++)
-        fprintf(out, "  %-10s %s\n", qn_cli_commands[i]->name, qn_cli_commands[i]->summary);
+    for (int i = 0; qn_cli_commands[i]; i++) {
+        if (!qn_cli_commands[i]->hidden)
+            fprintf(out, "  %-10s %s\n", qn_cli_commands[i]->name, qn_cli_commands[i]->summary);
+    }
     fputs("\nquern COMMAND --help shows a command's options and examples; quern --version the "
           "version.\nExit codes: 0 done, 1 failed, 2 bad usage or bad input, 130 interrupted.\n",
           out);

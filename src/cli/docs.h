@@ -1,0 +1,12 @@
+/* Documentation printed from the tables that the program itself runs by. */
+#ifndef QN_CLI_DOCS_H
+#define QN_CLI_DOCS_H
+
+#include "cli/cli.h"
+
+/* docs/operators.md, from the operators' descriptors. */
+void qn_docs_operators(FILE *out);
+/* docs/quern.1, from the commands' tables. */
+void qn_docs_manual(FILE *out);
+
+#endif
