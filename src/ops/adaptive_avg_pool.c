@@ -49,6 +49,9 @@ static QnStatus adaptive_avg_pool_infer(QnInfer *c)
                            "adaptive_avg_pool: spatial axis %d is symbolic; only "
                            "size 1 can do with that",
                            i);
+        if (x->dim[2 + i] > (1 << 28) / size->v[i] && !adaptive_avg_pool_is_global(size))
+            return qn_fail(QN_EUNSUPPORTED, "adaptive_avg_pool: %lld windows over %lld elements",
+                           (long long)size->v[i], (long long)x->dim[2 + i]);
         c->out[0].shape.dim[2 + i] = size->v[i];
     }
     return QN_OK;

@@ -82,6 +82,12 @@ void qn_recurrent_lower(QnGraph *g, QnNode *n, int n_states, QnDirection directi
     int64_t steps = n->in[0]->type.shape.dim[0];
     int ways = direction == QN_DIRECTION_BOTH ? 2 : 1;
     Way way[2] = { 0 };
+    if (n->in[n_states + 2]->type.shape.dim[2] < 0) {
+        qn_fail(QN_EUNSUPPORTED, "%s: the number of hidden units is symbolic; bind it first",
+                n->op->name);
+        qn_graph_poison(g);
+        return;
+    }
     if (steps < 1 || steps > MAX_STEPS) {
         qn_fail(QN_EUNSUPPORTED,
                 "%s: unrolls 1 to %d steps, not %lld; bind a symbolic length first", n->op->name,
