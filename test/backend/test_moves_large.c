@@ -132,3 +132,28 @@ static void test_filled(void **state)
     check(qn_cumsum(g, floats(&QN_SHAPE(300, 201)), 0, true, false), 1e-6);
     check(qn_cumsum(g, floats(&QN_SHAPE(300, 201)), 1, false, true), 1e-6);
 }
+
+static void test_resize(void **state)
+{
+    for (int mode = QN_RESIZE_NEAREST; mode <= QN_RESIZE_CUBIC; mode++) {
+        for (int coord = QN_RESIZE_HALF_PIXEL; coord <= QN_RESIZE_ASYMMETRIC; coord++) {
+            QnResizeAttr a = { { 2, { 70, 31 } }, mode, coord, QN_RESIZE_TIES_UP, -0.5, false };
+            check(qn_resize(g, floats(&QN_SHAPE(3, 5, 33, 40)), &a), 1e-6);
+            a.adjoint = true; /* some 40 elements are added up */
+            check(qn_resize(g, floats(&QN_SHAPE(3, 5, 33, 40)), &a), 1e-5);
+        }
+    }
+}
+
+static void test_elements(void **state)
+{
+    QnValue *i = check_input(g, QN_DTYPE_I64, &QN_SHAPE(70, 80, 9), QN_LAYOUT_PLAIN);
+    check_range(qn_gather_elements(g, floats(&QN_SHAPE(70, 50, 11)), i, 1), -50, 49, 0);
+    for (QnScatter r = QN_SCATTER_NONE; r <= QN_SCATTER_MIN; r++)
+        check_range(qn_scatter_elements(g, floats(&QN_SHAPE(70, 50, 11)), i,
+                                        floats(&QN_SHAPE(70, 80, 9)), 1, r),
+                    -50, 49,
+                    r == QN_SCATTER_ADD   ? 1e-4
+                    : r == QN_SCATTER_MUL ? 1e-6
+                                          : 0);
+}
