@@ -52,9 +52,25 @@ static int write_all(int fd, const void *data, size_t bytes)
     return 0;
 }
 
+/* Whether the path is to blame, not the machine. */
+static QnStatus code_of(int number)
+{
+    switch (number) {
+    case ENOENT: return QN_ENOTFOUND;
+    case EISDIR:
+    case ENOTDIR:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ELOOP:
+    case ENAMETOOLONG: return QN_EARG;
+    default: return QN_EIO;
+    }
+}
+
 static QnStatus fail_errno(const char *path, const char *what)
 {
-    QnStatus code = errno == ENOENT ? QN_ENOTFOUND : QN_EIO;
+    QnStatus code = code_of(errno);
     char text[128];
     const char *reason = strerror_r(errno, text, sizeof text); /* GNU's form */
     return qn_fail(code, "%s: cannot %s: %s", path, what, reason);
@@ -134,7 +150,7 @@ QnStatus qn_file_map(const char *path, QnFileMap *map)
     if (fault() || fstat(fd, &info) < 0) {
         st = fail_errno(path, "look at");
     } else if (!S_ISREG(info.st_mode)) {
-        st = qn_fail(QN_EIO, "%s: cannot map: not a regular file", path);
+        st = qn_fail(QN_EARG, "%s: cannot map: not a regular file", path);
     } else if (info.st_size == 0) {
         *map = (QnFileMap){ .data = (const unsigned char *)"", .bytes = 0 };
     } else {
@@ -286,7 +302,7 @@ QnStatus qn_file_make_dirs(const char *path)
         }
         if (last) {
             if (stat(copy, &info) < 0 || !S_ISDIR(info.st_mode))
-                st = qn_fail(QN_EIO, "%s: exists and is not a folder", copy);
+                st = qn_fail(QN_EARG, "%s: exists and is not a folder", copy);
             break;
         }
         *p = '/';

@@ -174,21 +174,29 @@ static QnStatus report(QnReport *r, const char *run, const QnTrainResult *t, con
     return st;
 }
 
+/* The folder is written to once it is certain that the run goes on as it began. */
+static QnStatus begin(void *ctx, int64_t update)
+{
+    QnReport *r = ctx;
+    char kernels[4096];
+    QN_TRY(store_recipe(r->setup, r->run));
+    snprintf(kernels, sizeof kernels, "%.4000s/kernels.json", r->run);
+    QN_TRY(qn_setup_record(r->setup, kernels));
+    qn_report_start(r, update);
+    return QN_OK;
+}
+
 static QnStatus train(QnArgs *a, QnSetup *s, const char *run, bool *was_interrupted)
 {
-    char kernels[4096];
     QnMetrics metrics = { 0 };
     QnTrainResult result = { 0 };
     QnReport r;
     bool resume = a->text[RESUME] != NULL;
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    QN_TRY(store_recipe(s, run));
-    snprintf(kernels, sizeof kernels, "%.4000s/kernels.json", run);
-    QN_TRY(qn_setup_record(s, kernels));
-    qn_report_init(&r, a, s);
-    qn_report_start(&r, run);
+    qn_report_init(&r, a, s, run);
     QnTrainEvents events = qn_report_events(&r);
+    events.begin = begin;
     events.stop = stop;
     QnStatus st =
         qn_train(s->session, &s->data, run, resume, a->start_ns, &events, &metrics, &result);

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-void qn_report_init(QnReport *r, const QnArgs *a, const QnSetup *s)
+void qn_report_init(QnReport *r, const QnArgs *a, const QnSetup *s, const char *run)
 {
-    *r = (QnReport){ .args = a, .setup = s, .out = a->json ? stderr : stdout };
+    *r = (QnReport){ .args = a, .setup = s, .run = run, .out = a->json ? stderr : stdout };
     r->color = qn_term_color(r->out);
 }
 
@@ -32,7 +32,7 @@ int64_t qn_report_planned_bytes(const QnSession *s)
     return bytes;
 }
 
-void qn_report_start(QnReport *r, const char *run)
+void qn_report_start(QnReport *r, int64_t update)
 {
     const QnSetup *s = r->setup;
     char params[QN_STR_NUMBER], planned[QN_STR_NUMBER];
@@ -44,7 +44,9 @@ void qn_report_start(QnReport *r, const char *run)
     fprintf(r->out, "%lld updates of %lld samples, %d threads (%s), planned memory %s, into %s\n",
             (long long)updates, (long long)(s->recipe->batch * s->recipe->accumulate),
             s->device->env.n_threads, s->device->env.isa,
-            qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(s->session)), run);
+            qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(s->session)), r->run);
+    if (update > 0)
+        fprintf(r->out, "going on after update %lld\n", (long long)update);
     fflush(r->out);
 }
 

@@ -9,18 +9,19 @@
 typedef struct QnReport {
     const QnArgs *args;
     const QnSetup *setup;
+    const char *run; /* its folder */
     FILE *out;
     QnTermProgress progress;
     bool started, color;
     int64_t eval_share_ns;
 } QnReport;
 
-void qn_report_init(QnReport *r, const QnArgs *a, const QnSetup *s);
+void qn_report_init(QnReport *r, const QnArgs *a, const QnSetup *s, const char *run);
 /* Callbacks for qn_train; ctx is the report. */
 QnTrainEvents qn_report_events(QnReport *r);
 
-/* Model, parameters, data, memory: what is about to run. */
-void qn_report_start(QnReport *r, const char *run);
+/* Model, parameters, data, memory: what is about to run, from `update` on. */
+void qn_report_start(QnReport *r, int64_t update);
 /* Recall of each class and what it is mistaken for. */
 void qn_report_classes(FILE *out, const QnSetup *s, const QnEvaluation *e);
 /* Loss in the terminal and as RUN/loss.svg. */

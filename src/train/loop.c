@@ -199,17 +199,24 @@ static QnStatus loop(Run *run, int64_t start_ns)
 
 static QnStatus resume(Run *run)
 {
+    const QnRecipe *r = run->r;
+    QnProgress *p = &run->progress;
     QnArena *arena = qn_arena_new();
     bool found = false;
     const char *skipped = NULL;
-    QnStatus st = arena ? qn_checkpoint_resume(run->folder, run->s->store, &run->progress,
-                                               run->r->checkpoint_keep, arena, &found, &skipped)
+    QnStatus st = arena ? qn_checkpoint_resume(run->folder, run->s->store, p, r->checkpoint_keep,
+                                               arena, &found, &skipped)
                         : QN_ENOMEM;
     if (st == QN_OK && skipped)
         note(run, skipped);
-    if (st == QN_OK && found && run->progress.seed != (uint64_t)run->r->seed)
+    if (st == QN_OK && found && p->seed != (uint64_t)r->seed)
         st = qn_fail(QN_EUSAGE, "%s was trained with seed %llu, the recipe has %lld", run->folder,
-                     (unsigned long long)run->progress.seed, (long long)run->r->seed);
+                     (unsigned long long)p->seed, (long long)r->seed);
+    if (st == QN_OK && found && p->samples != p->update * r->batch * r->accumulate)
+        st = qn_fail(QN_EUSAGE,
+                     "%s was trained with other batches (%lld samples in %lld updates) than "
+                     "train.batch and train.accumulate give",
+                     run->folder, (long long)p->samples, (long long)p->update);
     if (st == QN_OK && found)
         st = qn_loader_seek(run->loader, run->progress.position);
     qn_arena_free(arena);
@@ -270,6 +277,8 @@ QnStatus qn_train(QnSession *s, QnTrainData *data, const char *folder, bool resu
     QnStatus st = open_loader(&run);
     if (st == QN_OK && resume_run)
         st = resume(&run);
+    if (st == QN_OK && events->begin)
+        st = events->begin(events->ctx, run.progress.update);
     if (st == QN_OK)
         st = qn_metrics_open(metrics, folder, run.progress.update);
     if (st == QN_OK)

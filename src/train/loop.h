@@ -22,6 +22,8 @@ typedef struct QnTrainStatus {
 
 typedef struct QnTrainEvents {
     void *ctx;
+    QnStatus (*begin)(void *ctx, int64_t update); /* before update `update`, once the run is known
+                                                   * to be sound; an error ends it; optional */
     void (*step)(void *ctx, const QnTrainStatus *s);
     void (*eval)(void *ctx, const QnTrainStatus *s, const QnEvaluation *e, bool best);
     void (*note)(void *ctx, const char *text); /* skipped files, broken checkpoints, early stop */

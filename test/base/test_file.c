@@ -79,8 +79,8 @@ static void test_errors_name_the_file(void **state)
     assert_fails(qn_file_read(path, 10, &data, &n), QN_ENOTFOUND,
                  "/file: cannot open: No such file");
     assert_fails(qn_file_map(path, &map), QN_ENOTFOUND, "/file: cannot open");
-    assert_fails(qn_file_read(dir, 10, &data, &n), QN_EIO, "Is a directory");
-    assert_fails(qn_file_map(dir, &map), QN_EIO, "not a regular file");
+    assert_fails(qn_file_read(dir, 10, &data, &n), QN_EARG, "Is a directory");
+    assert_fails(qn_file_map(dir, &map), QN_EARG, "not a regular file");
     assert_fails(qn_file_create(&out, "/nowhere/at/all"), QN_ENOTFOUND,
                  "/nowhere/at/all: cannot create");
     qn_file_discard(&out);
@@ -180,7 +180,7 @@ static void test_folders(void **state)
     assert_ok(qn_file_make_dirs(deep));
     assert_true(qn_file_exists(deep));
     assert_ok(qn_file_write_atomic(path, "x", 1));
-    assert_fails(qn_file_make_dirs(path), QN_EIO, "is not a folder");
+    assert_fails(qn_file_make_dirs(path), QN_EARG, "is not a folder");
     snprintf(deep, sizeof deep, "%s/a/b/c/moved", dir);
     assert_ok(qn_file_rename(path, deep));
     assert_false(qn_file_exists(path));

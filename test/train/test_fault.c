@@ -1,7 +1,8 @@
 /* Fails the n-th allocation, open, read, write, fsync or rename of a whole run that resumes,
  * trains, evaluates and saves, for all n: an error with a text or a sound result, and what was
  * saved before still leads to the very same weights. Run under ASan it also finds what leaks.
- * labels: train   timeout: 300 */
+ * labels: train
+ * timeout: 300 */
 #include "toy.h"
 
 #include "base/clock.h"

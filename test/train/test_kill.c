@@ -1,6 +1,7 @@
 /* Kills `quern train` at random moments, resumes it until it is done, and wants the very same
  * metrics, weights and summary as from a run that nobody disturbed.
- * labels: train slow   timeout: 300 */
+ * labels: train slow
+ * timeout: 300 */
 #include "toy.h"
 
 #include "base/clock.h"
