@@ -2,6 +2,16 @@
  */
 #include "ops/harness.h"
 
+typedef struct Swap {
+    QnDim from, to;
+} Swap;
+
+static QnDim swap_dim(void *ctx, QnDim d)
+{
+    const Swap *s = ctx;
+    return d == s->from ? s->to : d;
+}
+
 /* Axis 0 of the inputs in `mask` becomes `batch`; the node's outputs are named y0.. */
 static QnNode *emit_with(QnGraph *g, const Case *c, unsigned mask, QnDim batch)
 {
@@ -16,7 +26,12 @@ static QnNode *emit_with(QnGraph *g, const Case *c, unsigned mask, QnDim batch)
         snprintf(name, sizeof name, "x%d", i);
         in[i] = qn_input(g, name, c->in[i]->type.dtype, &s);
     }
-    QnNode *n = qn_emit(g, c->op, c->sample->attr, in, c->sample->n_in);
+    /* shapes among the attributes follow: where they name the old batch, the new one */
+    Swap swap = { c->in[0]->type.shape.dim[0], batch };
+    const void *attr = c->sample->attr;
+    if (attr)
+        attr = qn_attr_copy(g->arena, c->op, attr, swap_dim, &swap);
+    QnNode *n = qn_emit(g, c->op, attr, in, c->sample->n_in);
     for (int i = 0; n && i < n->n_out; i++) {
         char name[16];
         snprintf(name, sizeof name, "y%d", i);
