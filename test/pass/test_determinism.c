@@ -43,7 +43,11 @@ static Config config(int threads)
     QnDevice *d = device[threads - 1];
     return (Config){ .device = d,
                      .optimise = true,
-                     .o = { .level = QN_O2, .keep = has_kernel, .keep_ctx = d } };
+                     .o = { .level = QN_O2,
+                            .keep = has_kernel,
+                            .keep_ctx = d,
+                            .tuned = qn_device_is_tuned,
+                            .tuned_ctx = d } };
 }
 
 static void compare_threads(const Case *c)

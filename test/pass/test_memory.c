@@ -22,7 +22,11 @@ static Config config(void)
 {
     return (Config){ .device = device,
                      .optimise = true,
-                     .o = { .level = QN_O2, .keep = has_kernel, .keep_ctx = device } };
+                     .o = { .level = QN_O2,
+                            .keep = has_kernel,
+                            .keep_ctx = device,
+                            .tuned = qn_device_is_tuned,
+                            .tuned_ctx = device } };
 }
 
 /* Some references take scratch memory; kernels never do. */
@@ -78,7 +82,8 @@ typedef struct Sim {
 
 static bool is_view(const QnNode *n)
 {
-    return n->op->traits & QN_VIEW;
+    return (n->op->traits & QN_VIEW) && n->out[0].type.layout == QN_LAYOUT_PLAIN &&
+           n->in[0]->type.layout == QN_LAYOUT_PLAIN;
 }
 
 static const QnValue *root_of(const QnValue *v)
@@ -163,7 +168,7 @@ static void check_blocks(const Case *c, const Config *k, int64_t *placed, int64_
     const QnKernel **kernels = qn_arena_array(g->arena, (size_t)g->n_nodes + 1, sizeof *kernels);
     QN_GRAPH_EACH(g, n)
     {
-        if (!(n->op->traits & (QN_VIEW | QN_LEAF | QN_EFFECT)))
+        if (!is_view(n) && !(n->op->traits & (QN_LEAF | QN_EFFECT)))
             assert_ok(qn_select(k->device, n, NULL, &kernels[n->id]));
     }
     Sim s = { .b = { .graph = g, .store = r.store, .kernels = kernels, .arena = g->arena } };

@@ -29,6 +29,8 @@ static Config config_of(uint64_t seed)
     k.o.memory_budget_bytes = chance(&c, 60) ? 0 : 1 + below(&c, 6000);
     k.o.keep = has_kernel;
     k.o.keep_ctx = k.device;
+    k.o.tuned = chance(&c, 60) ? qn_device_is_tuned : NULL; /* without it there are no layouts */
+    k.o.tuned_ctx = k.device;
     return k;
 }
 
