@@ -139,7 +139,8 @@ static float greatest(const float *x, int64_t n)
 }
 
 /* Products q . k of query `row` with the first n keys become weights, 0 for keys it does not see.
- * Returns the logarithm of their denominator: the greatest weight is exp(greatest score - it). */
+ * Returns the logarithm of their denominator, by which the greatest weight is exp(its score - it).
+ */
 static float weigh(const AttentionState *s, const float *mask, int64_t row, float *x, int64_t n)
 {
     const QnHeads *h = &s->h;
@@ -156,8 +157,11 @@ static float weigh(const AttentionState *s, const float *mask, int64_t row, floa
         memset(x, 0, (size_t)seen * sizeof *x);
         return top;
     }
+    int64_t at = 0;
+    while (at < seen - 1 && x[at] != top)
+        at++;
     s->rows->softmax(x, x, seen);
-    return top - logf(greatest(x, seen));
+    return top - logf(x[at]);
 }
 
 typedef struct AttentionRun {

@@ -7,7 +7,7 @@ enum { WIDE = 4 * VW };
 
 static float row_max(const float *x, int64_t n)
 {
-    float t[WIDE], m = -INFINITY;
+    float t[WIDE];
     int64_t i = 0;
     for (int l = 0; l < WIDE; l++)
         t[l] = -INFINITY;
@@ -15,11 +15,13 @@ static float row_max(const float *x, int64_t n)
         for (int l = 0; l < WIDE; l++)
             t[l] = t[l] > x[i + l] ? t[l] : x[i + l];
     }
-    for (int l = 0; l < WIDE; l++)
-        m = m > t[l] ? m : t[l];
-    for (; i < n; i++)
-        m = m > x[i] ? m : x[i];
-    return m;
+    for (int64_t l = 0; l < n - i; l++)
+        t[l] = t[l] > x[i + l] ? t[l] : x[i + l];
+    for (int w = WIDE / 2; w > 0; w /= 2) { /* a tree: a chain of lanes would cost more than x */
+        for (int l = 0; l < w; l++)
+            t[l] = t[l] > t[l + w] ? t[l] : t[l + w];
+    }
+    return t[0];
 }
 
 static float row_sum(const float *x, int64_t n)
