@@ -162,6 +162,7 @@ typedef struct QnOptim {
     double clip_norm;    /* global norm of all gradients at most this; 0: no clipping */
     double clip_value;   /* each element within +-this; 0: no clipping */
     double ema;          /* decay of the averaged weights "ema.<name>"; 0: none */
+    QnValue *apply_if;   /* bool scalar: where it is false nothing changes; NULL: always */
 } QnOptim;
 
 /* Appends the gradient of loss (a scalar) by every parameter of the net, and their updates. lr is a

@@ -27,15 +27,20 @@ static QnValue *moment(const Update *u, const char *kind)
     return qn_state(g, &a);
 }
 
+static void assign_one(QnGraph *g, const QnOptim *o, QnValue *state, QnValue *now)
+{
+    qn_assign(g, state, o->apply_if ? qn_where(g, o->apply_if, now, state) : now);
+}
+
 /* Assigns outputs 0.. of the update node to the parameter and its moments; *p is the new one. */
 static void assign_all(const Update *u, QnNode *n, QnValue *const *moments, int n_moments,
                        QnValue **p)
 {
     QnGraph *g = u->net->g;
     *p = qn_node_out(g, n, 0);
-    qn_assign(g, u->p->state, *p);
+    assign_one(g, u->o, u->p->state, *p);
     for (int i = 0; i < n_moments; i++)
-        qn_assign(g, moments[i], qn_node_out(g, n, i + 1));
+        assign_one(g, u->o, moments[i], qn_node_out(g, n, i + 1));
 }
 
 static void update_sgd(const Update *u, QnValue **p)
@@ -128,7 +133,7 @@ static void average(QnNet *net, const QnOptim *o, const QnParam *p, QnValue *now
     a.trainable = false;
     QnValue *ema = a.name ? qn_state(g, &a) : qn_graph_poison(g);
     QnValue *step = qn_mul(g, qn_sub(g, now, ema), qn_scalar_like(g, ema, 1 - o->ema));
-    qn_assign(g, ema, qn_add(g, ema, step));
+    assign_one(g, o, ema, qn_add(g, ema, step));
 }
 
 QnStatus qn_optim_apply(QnNet *net, const QnOptim *o, QnValue *const *grads, QnValue *lr,

@@ -57,7 +57,8 @@ static QnStatus one_update(Run *run)
     const QnRecipe *r = run->r;
     QnTrainStatus *t = &run->status;
     int64_t start = qn_clock_ns();
-    double loss = 0;
+    double loss = 0, scale = NAN;
+    bool clean = true;
     t->lr = qn_schedule_lr(&r->schedule, run->progress.update, t->n_updates, t->updates_per_epoch);
     for (int64_t i = 0; i < r->accumulate; i++) {
         QnBatch b;
@@ -66,9 +67,16 @@ static QnStatus one_update(Run *run)
         QN_TRY(qn_session_step(run->s, &b, run->progress.update * r->accumulate + i, t->lr, &step));
         loss += step.loss / (double)r->accumulate;
         t->grad_norm = step.grad_norm;
+        scale = step.loss_scale;
+        clean = clean && step.finite != 0;
         run->progress.samples += b.count;
     }
-    if (!isfinite(loss))
+    if (scale <= 1 && !clean)
+        return qn_fail(QN_ENUMERIC,
+                       "gradients overflow fp16 at update %lld though the loss scale is "
+                       "down to 1: set train.precision to bf16 or fp32",
+                       (long long)run->progress.update);
+    if (!isfinite(loss) && !(scale > 1))
         return qn_fail(QN_ENUMERIC,
                        "the loss is %g at update %lld: lower train.lr, or set "
                        "train.optimizer.clip_norm; compile.check_finite=true names the "

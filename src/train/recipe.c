@@ -15,6 +15,7 @@
 static const char *const task_names[] = { "classify", "regress", "language" };
 static const char *const format_names[] = { "idx", "folder", "csv", "text", "npy" };
 static const char *const schedule_names[] = { "constant", "step", "cosine", "linear", "one_cycle" };
+static const char *const precision_names[] = { "fp32", "bf16", "fp16" };
 static const char *const determinism_names[] = { "run", "strict" };
 
 enum { FOR_EVER = INT32_MAX };
@@ -203,11 +204,11 @@ static QnStatus read_intervals(QnRecipe *r, const QnYaml *train)
 static QnStatus read_train(QnRecipe *r, const QnYaml *root)
 {
     QnYaml *train;
-    int determinism = 0;
+    int determinism = 0, precision = 0;
     QN_TRY(qn_yaml_map(root, "train", true, &train));
     QN_TRY(KNOWN(train, "epochs", "steps", "batch", "accumulate", "lr", "schedule", "optimizer",
-                 "label_smoothing", "ema", "early_stop", "keep_best", "seed", "determinism", "eval",
-                 "checkpoint", "threads"));
+                 "label_smoothing", "ema", "early_stop", "keep_best", "seed", "determinism",
+                 "precision", "eval", "checkpoint", "threads"));
     QN_TRY(qn_yaml_int(train, "epochs", false, 1, FOR_EVER, &r->epochs));
     QN_TRY(qn_yaml_int(train, "steps", false, 1, FOR_EVER, &r->steps));
     if (!r->epochs == !r->steps)
@@ -226,6 +227,9 @@ static QnStatus read_train(QnRecipe *r, const QnYaml *root)
     QN_TRY(qn_yaml_choice(train, "determinism", false, determinism_names,
                           QN_COUNT(determinism_names), &determinism));
     r->determinism = (QnDeterminism)determinism;
+    QN_TRY(qn_yaml_choice(train, "precision", false, precision_names, QN_COUNT(precision_names),
+                          &precision));
+    r->precision = (QnPrecision)precision;
     return read_intervals(r, train);
 }
 

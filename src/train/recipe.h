@@ -65,6 +65,8 @@ typedef struct QnRecipeOptimizer {
     double clip_value; /* 0: none */
 } QnRecipeOptimizer;
 
+typedef enum QnPrecision { QN_PRECISION_FP32, QN_PRECISION_BF16, QN_PRECISION_FP16 } QnPrecision;
+
 typedef enum QnDeterminism { QN_DETERMINISM_RUN, QN_DETERMINISM_STRICT } QnDeterminism;
 
 typedef struct QnRecipe {
@@ -85,6 +87,7 @@ typedef struct QnRecipe {
     bool keep_best;
     int64_t seed;
     QnDeterminism determinism;
+    QnPrecision precision;    /* of products; parameters and sums are always float32 */
     int64_t eval_batch;       /* 0: batch */
     int64_t eval_every;       /* steps; 0: each epoch */
     int64_t checkpoint_every; /* steps; 0: each epoch */

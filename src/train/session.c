@@ -3,8 +3,10 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "nn/optim.h"
+#include "nn/scaler.h"
 #include "pass/grad.h"
 #include "pass/pipeline.h"
+#include "pass/precision.h"
 #include "train/model.h"
 
 #include <math.h>
@@ -45,6 +47,27 @@ static QnValue *squares_loss(QnGraph *g, QnValue *out, QnValue *y, bool training
     return qn_sum(g, qn_mul(g, sq, weight), (QnInts){ 0 }, false);
 }
 
+/* Products in 16 bits, if the recipe wants it: another graph with the same parameters and loss. */
+static QnStatus mix_precision(const QnRecipe *r, Built *b)
+{
+    static const QnDtype dtypes[] = { QN_DTYPE_F32, QN_DTYPE_BF16, QN_DTYPE_F16 };
+    QnGraph *mixed;
+    QnValue **map;
+    if (r->precision == QN_PRECISION_FP32)
+        return QN_OK;
+    QN_TRY(qn_precision(b->g, dtypes[r->precision], &mixed, &map, NULL));
+    for (int64_t i = 0; i < b->net.n_params; i++) {
+        b->net.params[i].state = map[b->net.params[i].state->id];
+        b->net.params[i].name = qn_node_label(b->net.params[i].state->node);
+    }
+    b->loss = map[b->loss->id];
+    b->net.key = NULL; /* of the old graph, which has been used up */
+    b->net.g = mixed;
+    qn_graph_free(b->g);
+    b->g = mixed;
+    return QN_OK;
+}
+
 /* Model and loss on inputs x and y. */
 static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, Built *b)
 {
@@ -72,7 +95,9 @@ static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, 
     }
     QN_TRY(qn_graph_check(b->g));
     QN_TRY(qn_graph_output(b->g, "loss", b->loss));
-    return training ? QN_OK : qn_graph_output(b->g, "logits", out);
+    if (!training)
+        QN_TRY(qn_graph_output(b->g, "logits", out));
+    return mix_precision(r, b);
 }
 
 static QnOptim optim_of(const QnRecipe *r)
@@ -101,11 +126,12 @@ static QnValue *accumulator(QnGraph *g, const QnParam *p)
     return qn_state(g, &a);
 }
 
-static QnStatus add_update(const QnRecipe *r, QnNet *net, QnValue *const *grads)
+static QnStatus add_update(const QnRecipe *r, QnNet *net, QnValue *const *grads, QnValue *finite)
 {
     QnValue *step = qn_input(net->g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
     QnValue *lr = qn_input(net->g, "lr", QN_DTYPE_F32, &(QnShape){ 0 }), *norm = NULL;
     QnOptim o = optim_of(r);
+    o.apply_if = finite;
     if (qn_optim_apply(net, &o, grads, lr, step, &norm) != QN_OK)
         return qn_fail_prefix("%s: train.optimizer", r->path);
     return norm ? qn_graph_output(net->g, "grad_norm", norm) : QN_OK;
@@ -136,7 +162,7 @@ static QnStatus build_update(QnSession *s, const QnNet *like, QnGraph **out)
         grads[i] =
             qn_mul(g, sums[i], qn_scalar_like(g, sums[i], 1.0 / (double)s->recipe->accumulate));
     }
-    QN_TRY_DONE(add_update(s->recipe, &net, grads));
+    QN_TRY_DONE(add_update(s->recipe, &net, grads, NULL));
     for (int64_t i = 0; i < net.n_params; i++)
         qn_assign(g, sums[i], qn_full(g, 0, QN_DTYPE_F32, &sums[i]->type.shape));
     QN_TRY_DONE(qn_graph_check(g));
@@ -148,11 +174,28 @@ done:
     return st;
 }
 
+/* Gradients of the loss; in f16 by way of a scaled one. */
+static QnStatus differentiate(const QnRecipe *r, Built *b, QnValue **wrt, QnValue **grads,
+                              QnValue **finite)
+{
+    int n = (int)b->net.n_params;
+    QnScaler scaler;
+    *finite = NULL;
+    if (r->precision != QN_PRECISION_FP16)
+        return qn_grad(b->g, b->loss, wrt, n, grads);
+    QnValue *scaled = qn_scaler_scale(&scaler, &b->net, b->loss);
+    QN_TRY(qn_grad(b->g, scaled, wrt, n, grads));
+    QN_TRY(qn_scaler_unscale(&scaler, &b->net, grads, n, finite));
+    QN_TRY(qn_graph_output(b->g, "finite", qn_cast(b->g, *finite, QN_DTYPE_F32)));
+    return qn_graph_output(b->g, "loss_scale",
+                           qn_mul(b->g, scaler.scale, qn_scalar_like(b->g, scaler.scale, 1)));
+}
+
 static QnStatus build_train(QnSession *s)
 {
     Built b = { 0 };
     QnStatus st = build_forward(s, true, s->batch, &b);
-    QnValue **wrt = NULL, **grads = NULL;
+    QnValue **wrt = NULL, **grads = NULL, *finite = NULL;
     if (st != QN_OK)
         goto done;
     size_t n = (size_t)b.net.n_params + 1;
@@ -164,13 +207,14 @@ static QnStatus build_train(QnSession *s)
         wrt[i] = b.net.params[i].state;
         s->n_params += qn_shape_count(&wrt[i]->type.shape);
     }
-    QN_TRY_DONE(qn_grad(b.g, b.loss, wrt, (int)b.net.n_params, grads));
+    QN_TRY_DONE(differentiate(s->recipe, &b, wrt, grads, &finite));
     if (s->recipe->accumulate == 1) {
-        QN_TRY_DONE(add_update(s->recipe, &b.net, grads));
+        QN_TRY_DONE(add_update(s->recipe, &b.net, grads, finite));
     } else {
         for (int64_t i = 0; i < b.net.n_params; i++) {
             QnValue *sum = accumulator(b.g, &b.net.params[i]);
-            qn_assign(b.g, sum, qn_add(b.g, sum, grads[i]));
+            QnValue *more = qn_add(b.g, sum, grads[i]); /* a batch that overflowed is left out */
+            qn_assign(b.g, sum, finite ? qn_where(b.g, finite, more, sum) : more);
         }
         QN_TRY_DONE(qn_graph_check(b.g));
         QN_TRY_DONE(build_update(s, &b.net, &s->update_graph));
@@ -323,6 +367,8 @@ QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double l
         QN_TRY(qn_plan_run(s->update_plan));
     }
     QN_TRY(read_scalar(updater, d, "grad_norm", &out->grad_norm));
+    QN_TRY(read_scalar(s->train_plan, d, "finite", &out->finite));
+    QN_TRY(read_scalar(s->train_plan, d, "loss_scale", &out->loss_scale));
     return read_scalar(s->train_plan, d, "loss", &out->loss);
 }
 

@@ -39,7 +39,9 @@ void qn_session_free(QnSession *s);
  * updates. *loss is the mean over the batch. */
 typedef struct QnStepResult {
     double loss;
-    double grad_norm; /* NaN where it was not computed */
+    double grad_norm;  /* NaN where it was not computed */
+    double finite;     /* fp16: 0 if the update was left out; else NaN */
+    double loss_scale; /* fp16: of this step; else NaN */
 } QnStepResult;
 QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double lr,
                          QnStepResult *out);

@@ -1,0 +1,196 @@
+/* Mixed precision: what becomes 16-bit, what stays, and the loss scale's bookkeeping. */
+#include "test.h"
+
+#include "backend/cpu/cpu.h"
+#include "ir/eval.h"
+#include "nn/optim.h"
+#include "nn/scaler.h"
+#include "ops/ops.h"
+#include "pass/grad.h"
+#include "pass/pipeline.h"
+#include "pass/precision.h"
+#include "rt/plan.h"
+
+#include <math.h>
+
+static QnDevice *device;
+
+static int setup(void **state)
+{
+    (void)state;
+    return qn_device_open(&qn_backend_cpu, NULL, &device) != QN_OK;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    int leaked = device->now_bytes != 0;
+    qn_device_close(device);
+    return leaked;
+}
+
+/* softmax(silu(x w) v): two products, a map between them, a power sum behind. */
+static QnGraph *two_layers(void)
+{
+    QnGraph *g = qn_graph_new();
+    QnStateAttr w = { .name = "w", .dims = { 2, { 12, 8 } }, .trainable = true };
+    QnStateAttr v = { .name = "v", .dims = { 2, { 8, 5 } }, .trainable = true };
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(6, 12));
+    QnValue *h = qn_silu(g, qn_matmul(g, x, qn_state(g, &w), NULL, false, false));
+    QnValue *z = qn_matmul(g, h, qn_state(g, &v), NULL, false, false);
+    assert_ok(qn_graph_output(g, "y", qn_softmax(g, z, 1)));
+    return g;
+}
+
+static const QnNode *find(const QnGraph *g, const QnOp *op)
+{
+    QN_GRAPH_EACH(g, n)
+    {
+        if (n->op == op)
+            return n;
+    }
+    return NULL;
+}
+
+static void test_classes(void **state)
+{
+    (void)state;
+    QnGraph *g = two_layers(), *mixed;
+    QnValue **map;
+    QnPrecisionReport r;
+    assert_ok(qn_precision(g, QN_DTYPE_BF16, &mixed, &map, &r));
+    assert_ok(qn_graph_verify(mixed));
+    assert_int_equal(find(mixed, &qn_op_matmul)->out[0].type.dtype, QN_DTYPE_BF16);
+    assert_int_equal(find(mixed, &qn_op_silu)->out[0].type.dtype, QN_DTYPE_BF16);
+    assert_int_equal(find(mixed, &qn_op_softmax)->in[0]->type.dtype, QN_DTYPE_F32);
+    assert_int_equal(qn_graph_output_find(mixed, "y")->type.dtype, QN_DTYPE_F32);
+    QN_GRAPH_EACH(mixed, n)
+    {
+        if (n->op == &qn_op_state)
+            assert_int_equal(n->out[0].type.dtype, QN_DTYPE_F32);
+    }
+    assert_int_equal(r.low_nodes, 3);
+    assert_int_equal(r.high_nodes, 1);
+    assert_int_equal(r.casts, 4); /* x, w, v down; the scores up */
+    qn_graph_free(mixed);
+    qn_graph_free(g);
+}
+
+/* Values and gradients stay within a few roundings of bf16, 2^-9 each. */
+static void test_close_to_f32(void **state)
+{
+    (void)state;
+    QnGraph *g = two_layers(), *mixed;
+    QnValue **map, *wrt, *dw[2];
+    const double *got;
+    double want[2][96], x[72], w[96], v[40];
+    assert_ok(qn_precision(g, QN_DTYPE_BF16, &mixed, &map, NULL));
+    for (int i = 0; i < 96; i++)
+        w[i] = sin(i * 1.7);
+    for (int i = 0; i < 72; i++)
+        x[i] = cos(i * 0.9);
+    for (int i = 0; i < 40; i++)
+        v[i] = sin(i * 0.6 + 1);
+    QnGraph *graphs[] = { g, mixed };
+    for (int k = 0; k < 2; k++) {
+        wrt = NULL;
+        QnEval *e = qn_eval_new(graphs[k], true);
+        QN_GRAPH_EACH(graphs[k], n)
+        {
+            if (n->op == &qn_op_state && !strcmp(qn_node_label(n), "w"))
+                wrt = &n->out[0];
+        }
+        QnValue *y = qn_graph_output_find(graphs[k], "y");
+        assert_ok(qn_grad(graphs[k], qn_mul(graphs[k], y, y), &wrt, 1, &dw[k]));
+        assert_int_equal(dw[k]->type.dtype, QN_DTYPE_F32);
+        QN_GRAPH_EACH(graphs[k], n)
+        {
+            if (n->op == &qn_op_input)
+                assert_ok(qn_eval_set(e, &n->out[0], x));
+            if (n->op == &qn_op_state)
+                assert_ok(qn_eval_set(e, &n->out[0], strcmp(qn_node_label(n), "w") ? v : w));
+        }
+        assert_ok(qn_eval_get(e, dw[k], &got));
+        memcpy(want[k], got, sizeof want[k]);
+        qn_eval_free(e);
+    }
+    double differ = 0, size = 0;
+    for (int i = 0; i < 96; i++) {
+        differ = fmax(differ, fabs(want[0][i] - want[1][i]));
+        size = fmax(size, fabs(want[0][i]));
+    }
+    assert_true(differ > 0);                 /* it did compute in 16 bits */
+    assert_true(differ < 8 * 0x1p-9 * size); /* about eight roundings lie on the way */
+    qn_graph_free(mixed);
+    qn_graph_free(g);
+}
+
+static void test_other_dtypes_are_refused(void **state)
+{
+    (void)state;
+    QnGraph *g = two_layers(), *mixed;
+    QnValue **map;
+    assert_fails(qn_precision(g, QN_DTYPE_F64, &mixed, &map, NULL), QN_EDTYPE, "f64");
+    qn_graph_free(g);
+}
+
+/* loss = sum(x w): its gradient is x. An x of 1e38 overflows at a scale of 65,536 and at each half
+ * of it above 3; an x of 1 does not. */
+static void test_scale_follows_overflow(void **state)
+{
+    (void)state;
+    QnGraph *g = qn_graph_new();
+    QnNet net;
+    QnScaler scaler;
+    QnValue *grad, *finite;
+    qn_net_init(&net, g, true);
+    QnInitSpec ones = { .kind = QN_INIT_KIND_ONES };
+    QnValue *w = qn_net_param(&net, "w", &QN_SHAPE(4), &ones, false);
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(4));
+    QnValue *loss = qn_sum(g, qn_mul(g, x, w), (QnInts){ 0 }, false);
+    assert_ok(qn_grad(g, qn_scaler_scale(&scaler, &net, loss), &w, 1, &grad));
+    assert_ok(qn_scaler_unscale(&scaler, &net, &grad, 1, &finite));
+    QnValue *lr = qn_input(g, "lr", QN_DTYPE_F32, &(QnShape){ 0 });
+    QnValue *step = qn_input(g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
+    QnOptim o = { .name = "sgd", .apply_if = finite };
+    assert_ok(qn_optim_apply(&net, &o, &grad, lr, step, NULL));
+    QnStore *store = qn_store_new(device);
+    QnPlan *p;
+    assert_ok(qn_store_add(store, g));
+    assert_ok(qn_store_alloc(store));
+    assert_ok(qn_plan_new(g, device, store, &(QnPlanOptions){ .poison = true }, &p));
+    float first = 65536, weights[4] = { 1, 1, 1, 1 }, got[4];
+    assert_ok(qn_store_write(store, qn_store_find(store, "optim.loss_scale"), &first));
+    assert_ok(qn_store_write(store, qn_store_find(store, "w"), weights));
+    static const struct {
+        float x, scale, w, clean;
+    } steps[] = {
+        { 1e38f, 32768, 1, 0 }, { 1, 32768, 0.5f, 1 }, { 1, 32768, 0, 2 }, { 1e38f, 16384, 0, 0 }
+    };
+    for (int i = 0; i < QN_COUNT(steps); i++) {
+        float *in = qn_plan_input(p, "x", NULL);
+        for (int k = 0; k < 4; k++)
+            in[k] = steps[i].x;
+        *(float *)qn_plan_input(p, "lr", NULL) = 0.5f;
+        assert_ok(qn_plan_run(p));
+        assert_ok(qn_store_read(store, qn_store_find(store, "w"), got));
+        assert_true(got[3] == steps[i].w);
+        assert_ok(qn_store_read(store, qn_store_find(store, "optim.loss_scale"), got));
+        assert_true(got[0] == steps[i].scale);
+        assert_ok(qn_store_read(store, qn_store_find(store, "optim.loss_scale_clean"), got));
+        assert_true(got[0] == steps[i].clean);
+    }
+    /* 2,000 clean ones double it. */
+    float almost = QN_SCALER_PERIOD - 1;
+    assert_ok(qn_store_write(store, qn_store_find(store, "optim.loss_scale_clean"), &almost));
+    float *in = qn_plan_input(p, "x", NULL);
+    for (int k = 0; k < 4; k++)
+        in[k] = 0;
+    assert_ok(qn_plan_run(p));
+    assert_ok(qn_store_read(store, qn_store_find(store, "optim.loss_scale"), got));
+    assert_true(got[0] == 32768);
+    qn_plan_free(p);
+    qn_store_free(store);
+    qn_net_fini(&net);
+    qn_graph_free(g);
+}
