@@ -73,6 +73,8 @@ static void test_reductions(void **state)
     check(qn_sum(g, floats(&QN_SHAPE(9, 30, 21, 23)), QN_AXES(0, 2), false), 1e-5);
     check(qn_sum(g, floats(&QN_SHAPE(4, 5, 6, 7, 8)), QN_AXES(0, 2, 4), false), 1e-5);
     check(qn_sum(g, floats(&QN_SHAPE(70000, 3)), QN_AXES(0), false), 1e-4);
+    check(qn_sum(g, floats(&QN_SHAPE(40001, 3)), QN_AXES(1), false), 1e-6);
+    check(qn_sum(g, floats(&QN_SHAPE(5001, 3, 9)), QN_AXES(1), false), 1e-6);
     check(qn_reduce_max(g, floats(&QN_SHAPE(150001)), QN_ALL_AXES, false), 0);
     check(qn_reduce_min(g, floats(&QN_SHAPE(700, 300)), QN_AXES(0), false), 0);
     check(qn_norm_l1(g, floats(&QN_SHAPE(3, 50000)), QN_AXES(1), false), 1e-5);

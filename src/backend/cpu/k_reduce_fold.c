@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { UNIT = 32768, MAX_PARTS = 64 };
+enum { UNIT = 32768, MAX_PARTS = 64, STORED = 1024 };
 
 typedef struct FoldState {
     const QnFoldFns *fns;
@@ -117,8 +117,11 @@ static QnStatus fold_prepare(QnPrepared *p)
 
 typedef struct FoldRun {
     const FoldState *s;
+    const QnOp *op;
     const char *x;
     double *partial; /* (kept, parts, last or 1) */
+    void *y;
+    int64_t units, batch;
 } FoldRun;
 
 /* n floats from element `at`: in place, or converted into `own`. */
@@ -203,9 +206,8 @@ static void fold_columns(const FoldRun *r, int64_t base, int64_t begin, int64_t 
     }
 }
 
-static void fold_unit(void *ctx, int64_t unit)
+static void fold_unit(const FoldRun *r, int64_t unit)
 {
-    const FoldRun *r = ctx;
     const FoldState *s = r->s;
     int64_t part = unit % s->parts, block = unit / s->parts % s->blocks;
     int64_t group = unit / s->parts / s->blocks, column = block * QN_FOLD_COLUMNS;
@@ -220,37 +222,51 @@ static void fold_unit(void *ctx, int64_t unit)
         fold_runs(r, base, begin, end, y);
 }
 
-/* Joins the parts and finishes the function. */
-static void finish(const FoldRun *r, const QnOp *op, void *out)
+/* A result of group and column, its parts joined and the function finished. */
+static double result(const FoldRun *r, int64_t group, int64_t column)
 {
     const FoldState *s = r->s;
     int64_t columns = s->wide ? s->last : 1;
-    size_t size = qn_dtype_bytes(s->dtype);
-    for (int64_t group = 0; group < s->kept; group++) {
-        const double *from = r->partial + group * s->parts * columns;
-        for (int64_t j = 0; j < columns; j++) {
-            double y = from[j];
-            for (int64_t part = 1; part < s->parts; part++)
-                y = join(s->kind, y, from[part * columns + j]);
-            if (op == &qn_op_mean)
-                y /= (double)s->count;
-            else if (op == &qn_op_norm_l2)
-                y = sqrt(y);
-            qn_dtype_from_f64(s->dtype, &y, (char *)out + (size_t)(group * columns + j) * size, 1);
-        }
-    }
+    const double *from = r->partial + group * s->parts * columns + column;
+    double y = from[0];
+    for (int64_t part = 1; part < s->parts; part++)
+        y = join(s->kind, y, from[part * columns]);
+    return r->op == &qn_op_mean ? y / (double)s->count : r->op == &qn_op_norm_l2 ? sqrt(y) : y;
+}
+
+static void store_unit(void *ctx, int64_t unit)
+{
+    const FoldRun *r = ctx;
+    const FoldState *s = r->s;
+    int64_t columns = s->wide ? s->last : 1, end = QN_MIN((unit + 1) * STORED, s->kept * columns);
+    double tile[STORED];
+    for (int64_t i = unit * STORED; i < end; i++)
+        tile[i - unit * STORED] = result(r, i / columns, i % columns);
+    char *to = (char *)r->y + (size_t)(unit * STORED) * qn_dtype_bytes(s->dtype);
+    qn_dtype_from_f64(s->dtype, tile, to, end - unit * STORED);
+}
+
+static void fold_units(void *ctx, int64_t batch)
+{
+    const FoldRun *r = ctx;
+    int64_t end = QN_MIN((batch + 1) * r->batch, r->units);
+    for (int64_t unit = batch * r->batch; unit < end; unit++)
+        fold_unit(r, unit);
 }
 
 static QnStatus fold_run(const QnPrepared *p, const void *const *in, void *const *out,
                          void *workspace)
 {
     const FoldState *s = p->state;
-    FoldRun r = { s, in[0], workspace };
-    int64_t units = s->kept * s->blocks * s->parts;
+    FoldRun r = { .s = s, .op = p->node->op, .x = in[0], .partial = workspace, .y = out[0] };
     int64_t all = qn_shape_count(&p->node->in[0]->type.shape);
+    int64_t results = s->kept * (s->wide ? s->last : 1);
     int n_threads = all < UNIT ? 1 : p->env->n_threads;
-    qn_cpu_parallel(n_threads, units, fold_unit, &r);
-    finish(&r, p->node->op, out[0]);
+    r.units = s->kept * s->blocks * s->parts;
+    r.batch = QN_MAX(1, r.units * UNIT / all); /* small units are handed out by many */
+    qn_cpu_parallel(n_threads, (r.units + r.batch - 1) / r.batch, fold_units, &r);
+    qn_cpu_parallel(results < UNIT ? 1 : n_threads, (results + STORED - 1) / STORED, store_unit,
+                    &r);
     return QN_OK;
 }
 

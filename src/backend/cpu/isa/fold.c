@@ -36,6 +36,11 @@ QN_INLINE float run_of(QnFoldKind kind, const float *x, int64_t n)
 {
     float lane[LANES], y = start(kind);
     int64_t i = 0;
+    if (n < LANES) {
+        for (; i < n; i++)
+            y = with_element(kind, y, x[i]);
+        return y;
+    }
     for (int l = 0; l < LANES; l++)
         lane[l] = start(kind);
     for (; i + LANES <= n; i += LANES) {
