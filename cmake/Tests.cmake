@@ -30,7 +30,9 @@ function(quern_test_properties name source)
         math(EXPR timeout "${timeout} * 5")
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
-                         SKIP_RETURN_CODE 77 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+                         SKIP_RETURN_CODE 77 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+                         # tests run beside each other: see src/cli/main.c
+                         ENVIRONMENT GOMP_SPINCOUNT=2000)
 endfunction()
 
 function(quern_c_test source)
