@@ -199,15 +199,15 @@ static void print_head(QnStr *s)
 #endif
     qn_str_add(s, have_device ? ", OpenCL" : "");
     qn_str_add(
-        s, "\n\n"
+        s, ".\n\n"
            "Written by `./do docs` from a test that runs every sample of every operator through "
            "every\nkernel that accepts it and compares with the float64 reference: what stands "
            "here has passed.\nThe kernel that comes first by rank stands first. *ref* is the "
            "reference, slow but right; *parts*:\nthe operator is lowered to others; *none*: "
            "nothing runs it; an empty cell: it does not take the\ntype, or its samples are for f32 "
-           "alone. OpenCL C runs through "
+           "alone. OpenCL C runs on\n"
            "whatever device there is, such as PoCL on a CPU.\n\n"
-           "| operator | f32 | f16 | bf16 | f64 | integers and bool | OpenCL C and CUDA C |\n"
+           "| operator | f32 | f16 | bf16 | f64 | integers and bool | OpenCL C |\n"
            "|---|---|---|---|---|---|---|\n");
 }
 
