@@ -98,30 +98,69 @@ static void max_window(const Walk *k, const Taps *t, int64_t o)
     }
 }
 
-/* The first greatest element of each channel, NaN counting as greatest, gets dy. */
-static void max_grad_window(const Walk *k, const Taps *t, int64_t o)
+/* The first greatest element of each channel, NaN counting as greatest, gets dy: added, or with
+ * `alone` stored, where no two windows meet. A vector of channels from j on. */
+QN_INLINE void max_grad_vector(const Walk *k, const Taps *t, const float *dy, int64_t j, bool alone)
+{
+    QnVec best = qn_vec_set(-INFINITY), d = qn_vec_load(dy + j), zero = qn_vec_set(0);
+    QnVecInt who = { 0 }, tap = { 0 }; /* if all are -infinity, the first */
+    EACH_TAP(k->p, t, at)
+    {
+        QnVec x = qn_vec_load(k->in.at + at * k->in.step + j);
+        QnVecInt wins = (x > best) | ((x != x) & (best == best));
+        best = qn_vec_pick(wins, x, best);
+        who = (wins & tap) | (~wins & who);
+        tap += 1;
+    }
+    tap = (QnVecInt){ 0 };
+    EACH_TAP(k->p, t, at)
+    {
+        float *dx = k->other.at + at * k->other.step + j;
+        QnVec add = qn_vec_pick(who == tap, d, zero);
+        if (!alone)
+            add += qn_vec_load(dx);
+        qn_vec_store(dx, add);
+        tap += 1;
+    }
+}
+
+/* The same for one channel. */
+static void max_grad_channel(const Walk *k, const Taps *t, float dy, int64_t j, bool alone)
+{
+    float best = -INFINITY;
+    int64_t who = -1;
+    EACH_TAP(k->p, t, at)
+    {
+        float x = k->in.at[at * k->in.step + j];
+        bool wins = who < 0 || x > best || (x != x && best == best);
+        best = wins ? x : best;
+        who = wins ? at : who;
+    }
+    EACH_TAP(k->p, t, at)
+    {
+        float *dx = k->other.at + at * k->other.step + j, add = at == who ? dy : 0.0f;
+        *dx = alone ? add : *dx + add;
+    }
+}
+
+QN_INLINE void max_grad_all(const Walk *k, const Taps *t, int64_t o, bool alone)
 {
     const float *dy = k->out.at + o * k->out.step;
-    float best[QN_POOL_CHANNELS];
-    int32_t who[QN_POOL_CHANNELS], tap = 0;
-    EACH_TAP(k->p, t, at)
-    {
-        const float *x = k->in.at + at * k->in.step;
-        QN_IVDEP for (int64_t j = 0; j < k->c; j++)
-        {
-            bool wins = tap == 0 || x[j] > best[j] || (x[j] != x[j] && best[j] == best[j]);
-            best[j] = wins ? x[j] : best[j];
-            who[j] = wins ? tap : who[j];
-        }
-        tap++;
-    }
-    tap = 0;
-    EACH_TAP(k->p, t, at)
-    {
-        float *dx = k->other.at + at * k->other.step;
-        QN_IVDEP for (int64_t j = 0; j < k->c; j++) dx[j] += who[j] == tap ? dy[j] : 0.0f;
-        tap++;
-    }
+    int64_t j = 0;
+    for (; j + VW <= k->c; j += VW)
+        max_grad_vector(k, t, dy, j, alone);
+    for (; j < k->c; j++)
+        max_grad_channel(k, t, dy[j], j, alone);
+}
+
+static void max_grad_window(const Walk *k, const Taps *t, int64_t o)
+{
+    max_grad_all(k, t, o, false);
+}
+
+static void max_grad_window_alone(const Walk *k, const Taps *t, int64_t o)
+{
+    max_grad_all(k, t, o, true);
 }
 
 static void avg_window(const Walk *k, const Taps *t, int64_t o)
@@ -149,6 +188,17 @@ static void avg_grad_window(const Walk *k, const Taps *t, int64_t o)
 }
 
 /* ---- units ---- */
+
+/* Whether every input element lies in one window. */
+static bool tiles_exactly(const QnPool *p)
+{
+    const QnWindow *w = &p->w;
+    bool exact = true;
+    for (int d = 0; d < 3; d++)
+        exact &= w->stride[d] == w->k[d] && w->in[d] == w->out[d] * w->k[d] && !w->pad[d] &&
+                 (w->dil[d] == 1 || w->k[d] == 1);
+    return exact;
+}
 
 typedef struct Unit {
     int64_t c, all, image, first; /* channels of it; of the tensor; where it lies */
@@ -229,8 +279,12 @@ static void pool_max_grad(const QnPool *p, const float *dy, const float *x, floa
     k.in = image_in(&u, x, qn_pool_in(p), &scratch);
     k.out = image_in(&u, dy, qn_pool_out(p), &scratch);
     k.other = image_out(&u, dx, qn_pool_in(p), &scratch);
-    image_clear(&u, &k.other, qn_pool_in(p));
-    walk(&k, max_grad_window);
+    if (tiles_exactly(p)) {
+        walk(&k, max_grad_window_alone);
+    } else {
+        image_clear(&u, &k.other, qn_pool_in(p));
+        walk(&k, max_grad_window);
+    }
     image_end(&u, &k.other, dx, qn_pool_in(p));
 }
 

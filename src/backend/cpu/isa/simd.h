@@ -22,6 +22,7 @@ enum { VW = 4, MR = 4, NV = 2 };
 enum { NR = NV * VW };
 
 typedef float QnVec QN_VECTOR(VW * 4);
+typedef int32_t QnVecInt QN_VECTOR(VW * 4); /* comparisons give 0 or -1 in each lane */
 
 QN_INLINE QnVec qn_vec_load(const float *p)
 {
@@ -36,6 +37,12 @@ QN_INLINE void qn_vec_store(float *p, QnVec v)
 QN_INLINE QnVec qn_vec_set(float x)
 {
     return (QnVec){ 0 } + x;
+}
+
+/* a where the mask is set, else b. */
+QN_INLINE QnVec qn_vec_pick(QnVecInt mask, QnVec a, QnVec b)
+{
+    return (QnVec)((mask & (QnVecInt)a) | (~mask & (QnVecInt)b));
 }
 
 /* Adds the lanes up, halves first. */
