@@ -15,7 +15,7 @@ usage: ./do COMMAND [--help] [arguments]
   build           compile the library and the program, into build/
   test            install what is missing, build, lint, run every test
   test-minimal    build without any optional library and run the tests
-  bench           measure speed
+  bench           measure speed beside PyTorch's and the machine's limits
   lint            layers, names, sizes, text and formatting of the sources
   asan            the tests under AddressSanitizer and UBSan
   tsan            the tests labelled "threads" under ThreadSanitizer
@@ -55,8 +55,25 @@ usage: ./do test-minimal [arguments of ctest]
 Builds with every optional library off, into build-minimal/, and runs the tests.
 TEXT
     bench) cat <<'TEXT' ;;
-usage: ./do bench [arguments of quern bench]
-Builds and measures speed.
+usage: ./do bench [--quick] [--only WORD] [--busy] [--no-compile] [--no-peer] [--rounds N]
+                  [--seconds S] [--threads N,N] [--fresh] [--docs] [--list]
+Builds, sets up PyTorch and prints Quern's speed beside it and beside the machine's limits, row by
+row, the two taking turns; writes build/bench.json and, after the whole table, docs/benchmarks.md.
+An interrupted table goes on where it was.
+  --quick         a few rows without torch.compile, under three minutes
+  --only WORD     rows whose name has the word; may be given more than once
+  --busy          for a machine with other work: one thread, and its CPU time
+  --no-compile    without torch.compile
+  --no-peer       Quern alone; needs no PyTorch
+  --rounds N      turns of each side (3), of --seconds S each (1.0)
+  --threads N,N   numbers of threads to try; default: one, and one a core
+  --fresh         measure again what is known
+  --docs          write docs/benchmarks.md in any case
+  --list          list the rows
+QUERN_BENCH_PYTHON names a Python that has PyTorch. Without it the newest PyTorch is installed by pip
+into a virtual environment, $XDG_CACHE_HOME/quern/bench-venv (some gigabytes, once); pip's own
+settings, such as PIP_INDEX_URL, choose where from. `quern bench RECIPE --profile` times a recipe
+node by node.
 TEXT
     lint) cat <<'TEXT' ;;
 usage: ./do lint
@@ -119,13 +136,14 @@ die()
     exit 1
 }
 
-# The packages of packages.txt that are not installed; $1 is "required", "optional" or "extra".
+# The packages of packages.txt that are not installed; $1 is "required", "optional", "bench" or
+# "extra".
 missing_packages()
 {
     local name kind
     while read -r name kind _; do
         [[ -z $name || $name == \#* ]] && continue
-        [[ $kind == optional || $kind == extra ]] || kind=required
+        [[ $kind == optional || $kind == extra || $kind == bench ]] || kind=required
         [[ $kind == "$1" ]] || continue
         [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) == installed ]] ||
             echo "$name"
@@ -231,9 +249,39 @@ cmd_demo()
 
 cmd_bench()
 {
+    local python=${QUERN_BENCH_PYTHON:-}
+    if [[ -z $python && " $* " == *" --no-peer "* ]]; then
+        python=$(command -v python3) || die "python3 is needed"
+    fi
     cmd_build
-    [[ -x build/quern ]] || die "this tree has no program yet"
-    exec build/quern bench "$@"
+    [[ -x build/bench/quern_bench_rows ]] || die "this tree has no benchmarks yet"
+    if [[ -z $python ]]; then
+        bench_peer
+        python=$bench_venv/bin/python
+    fi
+    exec "$python" bench/run.py "$@"
+}
+
+bench_venv=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/quern/bench-venv
+
+# PyTorch in a virtual environment outside the tree, and what it is fastest with.
+bench_peer()
+{
+    local wanted
+    mapfile -t wanted < <(missing_packages bench)
+    if ((${#wanted[@]})) && [[ ${QUERN_SKIP_DEPS:-} != 1 ]]; then
+        say "installing ${wanted[*]}"
+        as_root apt-get update -q || say "apt-get update failed; trying with the lists at hand"
+        apt_install "${wanted[@]}" || say "going on without; PyTorch may be slower than it can be"
+    fi
+    if [[ -x $bench_venv/bin/python ]] && "$bench_venv/bin/python" -c 'import torch' 2>/dev/null; then
+        return
+    fi
+    say "installing PyTorch into $bench_venv"
+    mkdir -p "$bench_venv"
+    python3 -m venv "$bench_venv" || die "python3 with its venv module is needed"
+    "$bench_venv/bin/python" -m pip install --quiet --upgrade torch numpy ||
+        die "cannot install PyTorch; QUERN_BENCH_PYTHON may name a Python that has it"
 }
 
 # part NAME COMMAND...: a part of ./do test; the others still run if it fails.

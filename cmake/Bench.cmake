@@ -1,8 +1,10 @@
-# Benchmarks, not run by the tests: quern_bench_kernels times every kernel of the CPU.
+# Benchmarks, not run by the tests: quern_bench_kernels times every kernel of the CPU,
+# quern_bench_rows one row of the table that ./do bench prints.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.c)
 foreach(source IN LISTS bench_sources)
     cmake_path(GET source STEM stem)
-    add_executable(quern_bench_${stem} "${source}")
+    file(GLOB parts CONFIGURE_DEPENDS "bench/${stem}/*.c")
+    add_executable(quern_bench_${stem} "${source}" ${parts})
     set_target_properties(quern_bench_${stem} PROPERTIES
                           RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
     target_compile_options(quern_bench_${stem} PRIVATE ${quern_warnings} ${quern_openmp_flags})
