@@ -16,13 +16,15 @@ typedef struct Scan {
 typedef struct Choice {
     QnNode *node, *before; /* to be computed again before this one */
     int64_t bytes;
-    bool move; /* nothing uses it earlier */
+    bool moves; /* nothing uses it earlier: it is computed there alone */
 } Choice;
 
+/* Output 0 costs about as much as reading it; further outputs, such as a norm's statistics, stay.
+ */
 static bool is_cheap(const QnNode *n)
 {
-    return n->n_out == 1 && !(n->op->traits & (QN_LEAF | QN_EFFECT | QN_VIEW)) &&
-           (n->op->map || (n->op->traits & QN_MOVES_DATA));
+    return n->n_out > 0 && !(n->op->traits & (QN_LEAF | QN_EFFECT | QN_VIEW)) &&
+           (n->op->traits & (QN_MAP | QN_MOVES_DATA | QN_ROWWISE));
 }
 
 static QnStatus scan_last(Scan *s, QnArena *tmp)
@@ -44,39 +46,43 @@ static QnStatus scan_last(Scan *s, QnArena *tmp)
     return QN_OK;
 }
 
-/* Whether the value is still there when node `at` runs, whether or not we read it then. */
+/* Whether the value is still there when node `at` runs, whether or not we read it then. A state is
+ * until its new content is computed. */
 static bool is_there(const Scan *s, const QnValue *v, int64_t at)
 {
     const QnValue *root = qn_live_root(v);
-    if (!(root->node->op->traits & QN_LEAF))
-        return s->last[root->id] >= at;
-    if (root->node->op->traits & QN_INPUT)
+    if (!(root->node->op->traits & QN_LEAF) || (root->node->op->traits & QN_INPUT))
         return s->last[root->id] >= at;
     for (int64_t k = s->users.start[root->id]; k < s->users.start[root->id + 1]; k++) {
-        if (s->users.users[k]->op->traits & QN_EFFECT)
-            return false; /* a later reader would force the update to wait */
+        const QnNode *n = s->users.users[k];
+        if ((n->op->traits & QN_EFFECT) && qn_live_root(n->in[1])->node->id <= at)
+            return false;
     }
     return true;
 }
 
-/* The first use after the peak; NULL: the value is no candidate. */
-static QnNode *late_use(const Scan *s, const QnValue *v, bool *early)
+/* Uses of a value, those of its views with them. */
+typedef struct Uses {
+    QnNode *late; /* the first after the peak */
+    bool early;   /* some before it */
+    bool pinned;  /* at the peak, by an output of the graph or by an assign */
+} Uses;
+
+static void find_uses(const Scan *s, const QnValue *v, Uses *u)
 {
-    QnNode *late = NULL;
-    *early = false;
-    if (s->users.is_output[v->id])
-        return NULL;
-    for (int64_t k = s->users.start[v->id]; k < s->users.start[v->id + 1]; k++) {
-        QnNode *u = s->users.users[k];
-        bool passes_on = u->n_out && (qn_live_is_view(u) || (u->op->traits & QN_EFFECT));
-        if (u->id == s->peak || (u->id < s->peak && passes_on && s->last[u->out[0].id] >= s->peak))
-            return NULL;
-        if (u->id < s->peak)
-            *early = true;
-        else if (!late)
-            late = u; /* users stand in order */
+    u->pinned |= s->users.is_output[v->id];
+    for (int64_t k = s->users.start[v->id]; !u->pinned && k < s->users.start[v->id + 1]; k++) {
+        QnNode *n = s->users.users[k];
+        if (n->op->traits & QN_EFFECT || n->id == s->peak) {
+            u->pinned = true;
+        } else if (n->id > s->peak) {
+            u->late = u->late && u->late->id < n->id ? u->late : n;
+        } else if (qn_live_is_view(n)) {
+            find_uses(s, &n->out[0], u);
+        } else {
+            u->early = true;
+        }
     }
-    return late;
 }
 
 static Choice choose(const Scan *s)
@@ -86,38 +92,50 @@ static Choice choose(const Scan *s)
         if (!is_cheap(n))
             continue;
         int64_t bytes = qn_type_bytes(&n->out[0].type);
-        bool early, there = true;
+        Uses u = { 0 };
         if (bytes <= best.bytes)
             continue;
-        QnNode *before = late_use(s, &n->out[0], &early);
-        for (int i = 0; before && there && i < n->n_in; i++)
-            there = !n->in[i] || is_there(s, n->in[i], before->id);
-        if (before && there)
-            best = (Choice){ n, before, bytes, !early };
+        find_uses(s, &n->out[0], &u);
+        bool there = u.late && !u.pinned;
+        for (int i = 0; there && i < n->n_in; i++)
+            there = !n->in[i] || is_there(s, n->in[i], u.late->id);
+        if (there)
+            best = (Choice){ n, u.late, bytes, !u.early };
     }
     return best;
+}
+
+/* Late users of v read `copy` instead, through views of their own where they read one. */
+static QnStatus redirect(const Scan *s, const QnValue *v, QnValue *copy)
+{
+    for (int64_t k = s->users.start[v->id]; k < s->users.start[v->id + 1]; k++) {
+        QnNode *n = s->users.users[k];
+        Uses u = { 0 };
+        if (n->id < s->peak && qn_live_is_view(n))
+            find_uses(s, &n->out[0], &u);
+        if (u.late) {
+            QnNode *view = qn_graph_copy_node(s->graph, n, &copy);
+            QN_TRY(qn_graph_check(s->graph));
+            QN_TRY(redirect(s, &n->out[0], &view->out[0]));
+        }
+        for (int i = 0; n->id > s->peak && i < n->n_in; i++) {
+            if (n->in[i] == v)
+                n->in[i] = copy;
+        }
+    }
+    return QN_OK;
 }
 
 static QnStatus apply(const Scan *s, const Choice *c)
 {
     QnGraph *g = s->graph;
-    if (c->move) {
-        qn_graph_move(g, c->node, c->before);
-        return QN_OK;
-    }
     qn_graph_set_cursor(g, c->before);
     QnNode *copy = qn_graph_copy_node(g, c->node, c->node->in);
+    QnStatus st = qn_graph_check(g);
+    if (st == QN_OK)
+        st = redirect(s, &c->node->out[0], &copy->out[0]);
     qn_graph_set_cursor(g, NULL);
-    QN_TRY(qn_graph_check(g));
-    const QnValue *v = &c->node->out[0];
-    for (int64_t k = s->users.start[v->id]; k < s->users.start[v->id + 1]; k++) {
-        QnNode *u = s->users.users[k];
-        for (int i = 0; u->id > s->peak && u != copy && i < u->n_in; i++) {
-            if (u->in[i] == v)
-                u->in[i] = &copy->out[0];
-        }
-    }
-    return QN_OK;
+    return st;
 }
 
 /* One step; *done when nothing is left to gain. */
@@ -137,22 +155,29 @@ static QnStatus step(QnGraph *g, const QnPipelineOptions *o, QnArena *tmp, bool 
     if (!c.node)
         return QN_OK;
     *done = false;
-    if (o->report && !c.move)
+    if (o->report && !c.moves)
         o->report->recomputed_nodes++;
-    return apply(&s, &c);
+    QN_TRY(apply(&s, &c));
+    return qn_pass_dce(g, o); /* what nothing needs any more before the peak */
 }
 
 QnStatus qn_pass_recompute(QnGraph *g, const QnPipelineOptions *o)
 {
     if (o->memory_budget_bytes <= 0)
         return QN_OK;
+    int64_t before, after;
     bool done = false;
+    QN_TRY(qn_live_peak(g, &before, NULL));
     for (int i = 0; !done && i < MAX_STEPS; i++) {
         QnArena *tmp = qn_arena_new();
         QnStatus st = tmp ? step(g, o, tmp, &done) : QN_ENOMEM;
         qn_arena_free(tmp);
         QN_TRY(st);
     }
-    qn_graph_number(g);
+    QN_TRY(qn_live_peak(g, &after, NULL));
+    if (o->report) {
+        o->report->peak_bytes_before = before;
+        o->report->peak_bytes_after = after;
+    }
     return QN_OK;
 }

@@ -139,7 +139,8 @@ static QnStatus schedule(QnGraph *g, const QnPipelineOptions *o, QnArena *tmp)
         qn_graph_move(g, old[i], NULL);
     qn_graph_number(g);
     if (o->report) {
-        o->report->peak_bytes_before = before;
+        if (!o->report->peak_bytes_before) /* else recompute has said it */
+            o->report->peak_bytes_before = before;
         o->report->peak_bytes_after = QN_MIN(before, after);
         o->report->scheduled = after < before;
     }
