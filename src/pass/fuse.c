@@ -16,6 +16,7 @@ typedef struct Fuse {
     int64_t *level; /* by node id */
     int64_t *group; /* by node id: union-find parent, the lowest id of a group is its root */
     QnNode **node;  /* by id */
+    int64_t slack;  /* levels by which an operand may be kept longer for a map to sink */
     QnPipelineReport *report;
 } Fuse;
 
@@ -73,14 +74,15 @@ static double kept_for(const Fuse *f, const QnNode *n, int64_t level)
         const QnValue *v = n->in[i];
         bool late = (v->node->op->traits & QN_LEAF) || f->users.is_output[v->id];
         for (int64_t k = f->users.start[v->id]; !late && k < f->users.start[v->id + 1]; k++)
-            late = f->users.users[k] != n && f->level[f->users.users[k]->id] >= level;
+            late = f->users.users[k] != n && f->level[f->users.users[k]->id] >= level - f->slack;
         bytes += late ? 0 : bytes_of(v);
     }
     return bytes;
 }
 
 /* A map whose users all stand in one later group joins it if that keeps no more bytes alive than
- * its result takes: masks of a backward step, for instance. */
+ * its result takes: masks of a backward step, for instance. With a memory budget it is enough that
+ * the operands are kept until shortly before. */
 static void sink(Fuse *f)
 {
     for (QnNode *n = f->graph->last; n; n = n->prev) {
@@ -277,7 +279,9 @@ static QnStatus fuse(Fuse *f)
 
 QnStatus qn_pass_fuse(QnGraph *g, const QnPipelineOptions *o)
 {
-    Fuse f = { .graph = g, .tmp = qn_arena_new(), .report = o->report };
+    Fuse f = {
+        .graph = g, .tmp = qn_arena_new(), .slack = o->memory_budget_bytes > 0, .report = o->report
+    };
     QnStatus st = f.tmp ? fuse(&f) : QN_ENOMEM;
     qn_arena_free(f.tmp);
     QN_TRY(st);
