@@ -95,7 +95,8 @@ QN_API QnStatus qn_plan_new(QnGraph *g, QnDevice *d, QnStore *store, const QnPla
 QN_API void qn_plan_free(QnPlan *p);
 
 /* Copies `bytes` (what the input's type takes) to input `name`, before each run: an input does not
- * keep its content over one. An error names the input and what it takes. */
+ * keep its content over one. An error names the input and what it takes. Inputs that nothing uses
+ * are still there if the pipeline had keep_inputs. */
 QN_API QnStatus qn_plan_write(QnPlan *p, const char *name, const void *src, size_t bytes);
 /* One run. An error names the node; states may then be half updated. */
 QN_API QnStatus qn_plan_run(QnPlan *p);

@@ -3,6 +3,8 @@
 
 #include <quern/quern.h>
 
+#include "base/fault.h"
+
 #include <math.h>
 #include <unistd.h>
 
@@ -95,6 +97,46 @@ static void test_weights_of_another_model_change_nothing(void **state)
     qn_store_free(b);
     qn_graph_free(small);
     qn_graph_free(large);
+    unlink(path);
+}
+
+/* Whatever fails in saving leaves the old file or the new one, whole; the last event is the sync of
+ * the folder. Whatever fails in loading is an error. */
+static void test_faults_of_weights(void **state)
+{
+    char path[] = "/tmp/quern_test_XXXXXX";
+    close(mkstemp(path));
+    QnValue *y;
+    QnGraph *g = linear(2, true, &y);
+    QnStore *old = store_of(g, 1), *new = store_of(g, 2), *read = store_of(g, 3);
+    float was[6], want[6], got[6];
+    read_weight(old, was);
+    read_weight(new, want);
+    assert_ok(qn_store_save(old, NULL, path));
+    int64_t n_save = 0, n_load = 0;
+    for (bool done = false; !done; n_save++) {
+        qn_fault_arm(n_save + 1);
+        done = qn_store_save(new, NULL, path) == QN_OK;
+        qn_fault_arm(0);
+        if (done)
+            continue;
+        assert_ok(qn_store_load(read, path, NULL));
+        read_weight(read, got);
+        if (memcmp(was, got, sizeof got))
+            assert_memory_equal(want, got, sizeof got);
+    }
+    for (bool done = false; !done; n_load++) {
+        qn_fault_arm(n_load + 1);
+        done = qn_store_load(read, path, NULL) == QN_OK;
+        qn_fault_arm(0);
+    }
+    read_weight(read, got);
+    assert_memory_equal(want, got, sizeof want);
+    assert_true(n_save > 5 && n_load > 2);
+    qn_store_free(old);
+    qn_store_free(new);
+    qn_store_free(read);
+    qn_graph_free(g);
     unlink(path);
 }
 

@@ -48,6 +48,34 @@ for header in "$prefix"/include/quern/*.h; do
     fi
 done
 
+# A program in C++.
+if command -v c++ >/dev/null; then
+    cat >"$tmp/use.cc" <<'CC'
+#include <quern/quern.h>
+#include <cstdio>
+int main()
+{
+    const QnDim dims[] = { 2, 3 };
+    const QnShape shape = qn_shape_make(2, dims);
+    QnGraph *g = qn_graph_new();
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &shape), *d;
+    QnValue *y = qn_exp(g, x);
+    char text[QN_TYPE_TEXT_BYTES];
+    if (qn_grad(g, y, &x, 1, &d) != QN_OK)
+        std::puts(qn_error_last()->text);
+    std::puts(qn_type_text(qn_value_type(d), text));
+    qn_matmul(g, x, x, nullptr, false, false);
+    std::puts(qn_status_name(qn_graph_check(g)));
+    qn_graph_free(g);
+}
+CC
+    passes c++ -Wall -Wextra -Werror -pedantic -I "$prefix/include" -o "$tmp/use" "$tmp/use.cc" \
+        -L "$build" -lquern
+    passes env LD_LIBRARY_PATH="$build" "$tmp/use"
+    has "$tmp/out" "f32[2,3]"
+    has "$tmp/out" "ESHAPE"
+fi
+
 # What the library exports is what the headers declare, no more and no less.
 nm -D --defined-only "$build/libquern.so" | awk '{ print $3 }' | LC_ALL=C sort >"$tmp/symbols"
 for header in "$prefix"/include/quern/*.h; do
