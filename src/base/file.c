@@ -318,6 +318,16 @@ QnStatus qn_file_rename(const char *from, const char *to)
     return sync_parent(to);
 }
 
+QnStatus qn_file_sync(const char *path)
+{
+    int fd = open_file(path, O_RDONLY, 0);
+    if (fd < 0)
+        return fail_errno(path, "open");
+    QnStatus st = fault() || fsync(fd) < 0 ? fail_errno(path, "sync") : QN_OK;
+    close(fd);
+    return st;
+}
+
 QnStatus qn_file_sync_dir(const char *path)
 {
     int fd = open_file(path, O_RDONLY | O_DIRECTORY, 0);

@@ -41,6 +41,7 @@ QnStatus qn_file_append(const char *path, const void *data, size_t bytes);
 bool qn_file_exists(const char *path);
 QnStatus qn_file_make_dirs(const char *path);              /* like mkdir -p */
 QnStatus qn_file_rename(const char *from, const char *to); /* and syncs the folder of `to` */
+QnStatus qn_file_sync(const char *path); /* what was appended lasts through a power cut */
 QnStatus qn_file_sync_dir(const char *path);
 
 #endif

@@ -37,6 +37,8 @@ static double kth_largest(const float *x, int64_t n, int64_t k)
         double next = -INFINITY;
         for (int64_t i = 0; i < n; i++)
             next = x[i] < limit && x[i] > next ? x[i] : next;
+        if (next == -INFINITY) /* fewer than k that are numbers */
+            return next;
         for (int64_t i = 0; i < n; i++)
             k -= x[i] == next;
         limit = next;
@@ -113,6 +115,10 @@ static QnStatus generate(const QnArgs *a, QnSetup *s, const QnVocab *vocab)
             return qn_fail(QN_EUSAGE, "--temperature: expected a number from 0, found '%s'",
                            a->text[TEMPERATURE]);
     }
+    if (qn_vocab_count(vocab) != s->session->spec.class_count)
+        return qn_fail(QN_EFORMAT, "%s/vocab.json has %lld tokens, the model %lld",
+                       a->positional[0], (long long)qn_vocab_count(vocab),
+                       (long long)s->session->spec.class_count);
     QN_TRY(qn_vocab_encode(vocab, "--prompt", prompt, strlen(prompt), &encoded, &n_prompt));
     if (n_prompt == 0) {
         qn_free(encoded);

@@ -19,7 +19,7 @@ static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe, e.g. train.epochs=2", 0,
               0 },
     [RESUME] = { "--resume", 0, QN_OPTION_FLAG, NULL, "go on from the newest checkpoint", 0, 0 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or null", 0, 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default)", 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [SEED] = { "--seed", 0, QN_OPTION_INT, "S", "seed; default: the recipe's", 0, INT64_MAX },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a line on stdout", 0, 0 },
@@ -113,7 +113,8 @@ static void remove_unfinished(const char *run)
     for (struct dirent *e; d && (e = readdir(d));) {
         const char *dot = strstr(e->d_name, ".tmp-");
         static const char *const ours[] = { "recipe.yaml", "metrics.jsonl", "kernels.json",
-                                            "vocab.json",  "summary.json",  "loss.svg" };
+                                            "vocab.json",  "summary.json",  "loss.svg",
+                                            "data.json" };
         size_t n = dot ? (size_t)(dot - e->d_name) : 0;
         for (int i = 0; dot && i < QN_COUNT(ours); i++) {
             if (strlen(ours[i]) != n || strncmp(ours[i], e->d_name, n))
@@ -257,7 +258,9 @@ static int run(QnArgs *a)
         return qn_cli_fail(a);
     }
     int lock = -1;
-    st = prepare_folder(folder, &lock);
+    st = qn_setup_check_computes(&s);
+    if (st == QN_OK)
+        st = prepare_folder(folder, &lock);
     if (st == QN_OK)
         st = train(a, &s, folder, &was_interrupted);
     int code = st != QN_OK ? qn_cli_fail(a) : was_interrupted ? QN_EXIT_INTERRUPTED : QN_EXIT_OK;

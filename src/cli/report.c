@@ -155,10 +155,11 @@ void qn_report_classes(FILE *out, const QnSetup *s, const QnEvaluation *e)
     char text[MOST + 1][4][48];
     const char *cells[(MOST + 1) * COLUMNS] = { "class", "samples", "right", "recall",
                                                 "most often taken for" };
+    const QnDataset *ds = s->data.test ? s->data.test : s->data.train;
     int rows = (int)QN_MIN(e->n_classes, (int64_t)MOST);
     for (int i = 0; i < rows; i++) {
         const int64_t *row = e->confusion + i * e->n_classes;
-        const char *name = qn_dataset_class_name(s->data.test, i);
+        const char *name = qn_dataset_class_name(ds, i);
         int64_t total = 0, worst = -1;
         for (int64_t k = 0; k < e->n_classes; k++) {
             total += row[k];
@@ -172,7 +173,7 @@ void qn_report_classes(FILE *out, const QnSetup *s, const QnEvaluation *e)
         snprintf(text[i][2], sizeof text[i][2], "%lld", (long long)row[i]);
         snprintf(text[i][3], sizeof text[i][3], "%.3f",
                  total ? (double)row[i] / (double)total : 0.0);
-        const char *other = worst >= 0 ? qn_dataset_class_name(s->data.test, worst) : "";
+        const char *other = worst >= 0 ? qn_dataset_class_name(ds, worst) : "";
         const char **c = &cells[(i + 1) * COLUMNS];
         c[0] = text[i][0];
         c[1] = text[i][1];

@@ -66,6 +66,13 @@ void qn_setup_close(QnSetup *s)
     memset(s, 0, sizeof *s);
 }
 
+QnStatus qn_setup_check_computes(const QnSetup *s)
+{
+    if (!strcmp(s->device->backend->name, "null"))
+        return qn_fail(QN_EUSAGE, "--device null computes nothing: it is for quern explain");
+    return QN_OK;
+}
+
 /* The run's recipe; the run must have a checkpoint. */
 static QnStatus find_recipe(const char *run, char *recipe, size_t bytes)
 {
@@ -80,6 +87,8 @@ static QnStatus find_recipe(const char *run, char *recipe, size_t bytes)
 
 static QnStatus load_checkpoint(QnSetup *s, const char *run, QnStatus st)
 {
+    if (st == QN_OK)
+        st = qn_setup_check_computes(s);
     if (st == QN_OK)
         st = qn_checkpoint_load_run(run, s->session->store, s->recipe->arena, &s->skipped);
     if (st != QN_OK)

@@ -23,6 +23,8 @@ typedef struct QnSetup {
 QnStatus qn_setup_open(QnSetup *s, const char *recipe, const char *const *settings, int n_settings,
                        const char *device, const QnSessionOptions *options);
 void qn_setup_close(QnSetup *s);
+/* Refuses the device that only counts. */
+QnStatus qn_setup_check_computes(const QnSetup *s);
 
 /* Writes the kernels that the session's plans run to `path`. */
 QnStatus qn_setup_record(const QnSetup *s, const char *path);

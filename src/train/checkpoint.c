@@ -267,6 +267,13 @@ static QnStatus need_int(const QnJson *o, const char *key, int64_t *out)
     return QN_OK;
 }
 
+static double number_or_nan(const QnJson *o, const char *key)
+{
+    const QnJson *v = qn_json_find(o, key);
+    bool is = v && (v->type == QN_JSON_INT || v->type == QN_JSON_DOUBLE);
+    return is ? qn_json_double(v) : NAN;
+}
+
 static QnStatus parse_index(const QnJson *o, QnProgress *p, const char **digest)
 {
     const QnJson *v;
@@ -293,12 +300,10 @@ static QnStatus parse_index(const QnJson *o, QnProgress *p, const char **digest)
         return qn_fail(QN_EFORMAT, "a count is out of range");
     p->position.epoch = (uint64_t)epoch;
     p->seed = (uint64_t)seed;
-    v = qn_json_find(o, "best_metric");
-    p->best_metric = v && v->type != QN_JSON_NULL ? qn_json_double(v) : NAN;
+    p->best_metric = number_or_nan(o, "best_metric");
     QN_TRY(qn_json_need(o, "train_seconds", QN_JSON_DOUBLE, &v));
     p->train_seconds = qn_json_double(v);
-    QN_TRY(qn_json_need(o, "loss_sum", QN_JSON_DOUBLE, &v));
-    p->loss_sum = qn_json_double(v);
+    p->loss_sum = number_or_nan(o, "loss_sum"); /* a loss in fp16 may have been no number */
     return QN_OK;
 }
 

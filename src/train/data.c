@@ -151,6 +151,9 @@ static QnStatus check(const QnRecipe *r, const QnTrainData *d)
     if (d->train->count < r->batch)
         return qn_fail(QN_EUSAGE, "%s: train.batch is %lld, but there are only %lld samples",
                        r->path, (long long)r->batch, (long long)d->train->count);
+    if (!d->test && (r->early_stop || r->keep_best))
+        return qn_fail(QN_EUSAGE, "%s: train.%s needs test data: data.test, or a train_fraction",
+                       r->path, r->early_stop ? "early_stop" : "keep_best");
     const QnSampleSpec *a = &d->train->spec, *b = d->test ? &d->test->spec : a;
     if (a->x_kind != b->x_kind || a->x_rank != b->x_rank || a->y_kind != b->y_kind ||
         a->y_count != b->y_count ||

@@ -1,6 +1,7 @@
 #include "train/loop.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -173,6 +174,7 @@ static QnStatus save(Run *run)
     if (run->saved_update == run->progress.update)
         return QN_OK;
     run->saved_update = run->progress.update;
+    QN_TRY(qn_file_sync(run->metrics->path)); /* no checkpoint without the record up to it */
     return qn_checkpoint_save(run->folder, run->s->store, &run->progress, run->r->checkpoint_keep);
 }
 

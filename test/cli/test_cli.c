@@ -235,6 +235,33 @@ static void test_damaged_run(void **state)
     assert_string_equal(program_err, "");
 }
 
+/* Without test data there is nothing to report of them, but everything else. */
+static void test_without_test_data(void **state)
+{
+    QnArena *arena = qn_arena_new();
+    int n;
+    temp_file("c.csv", "a,b,c\n1,2,x\n2,1,y\n4,4,x\n0,1,y\n3,2,x\n5,1,y\n", 42);
+    toy_recipe("c.json", "{'task': 'classify', 'data': {'format': 'csv', 'train': 'c.csv', "
+                         "'train_fraction': 1}, 'model': {'name': 'linear'}, "
+                         "'train': {'epochs': 2, 'batch': 3, 'lr': 0.1}}");
+    assert_runs("train c.json -o c --json");
+    const QnJson *o = json_lines(arena, &n);
+    assert_null(qn_json_find(o, "test_accuracy"));
+    assert_int_equal(strlen(json_text(o, "weights_sha256")), 64);
+    assert_runs("eval c"); /* on the training data */
+    assert_contains(program_out, "on 6 samples");
+    assert_refuses("train c.json -o c2 --set train.keep_best=true", 2, "keep_best", "test data");
+    assert_refuses("train c.json -o c2 --set train.early_stop=1", 2, "early_stop", "test data");
+    qn_arena_free(arena);
+}
+
+/* It would give numbers that mean nothing. */
+static void test_null_device(void **state)
+{
+    assert_refuses("train r.json -o n --device null", 2, "null", "explain");
+    assert_runs("explain r.json --device null");
+}
+
 /* A full disk, played by a limit on the size of files. */
 static void test_full_disk(void **state)
 {

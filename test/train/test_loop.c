@@ -124,8 +124,9 @@ static void test_strict_whatever_the_threads(void **state)
 /* Stopped at each update in turn and resumed, a run ends the same. */
 static void test_resume_from_any_update(void **state)
 {
-    static const char *const settings[] = { "train.eval.every=5", "train.ema=0.9",
-                                            "train.accumulate=3", "train.optimizer=sgd" };
+    static const char *const settings[] = { "train.eval.every=5",   "train.ema=0.9",
+                                            "train.accumulate=3",   "train.optimizer=sgd",
+                                            "train.precision=fp16", "train.precision=bf16" };
     for (int k = 0; k < QN_COUNT(settings); k++) {
         Outcome whole = { 0 };
         RUN(&whole, "whole", false, settings[k], NULL);
