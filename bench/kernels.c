@@ -133,6 +133,38 @@ static QnValue *avg_pool(QnGraph *g, const int64_t *d, QnLayout layout)
     return in_layout(qn_avg_pool(g, images(g, d, layout), &a), layout);
 }
 
+/* d: B, H, T, D; causal */
+static QnValue *attention(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    QnShape s = QN_SHAPE(d[0], d[1], d[2], d[3]);
+    QnValue *x = input(g, &s, layout);
+    return qn_attention(g, x, x, x, NULL, true, 0);
+}
+
+static QnValue *attention_grad(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    QnShape s = QN_SHAPE(d[0], d[1], d[2], d[3]), rows = QN_SHAPE(d[0], d[1], d[2]);
+    QnValue *x = input(g, &s, layout), *r = input(g, &rows, layout);
+    return qn_node_out(g, qn_attention_grad(g, x, x, x, x, r, r, NULL, true, 0), 0);
+}
+
+/* d: rows, columns */
+static QnValue *softmax(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    return qn_softmax(g, input(g, &QN_SHAPE(d[0], d[1]), layout), -1);
+}
+
+static QnValue *layer_norm(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    QnValue *x = input(g, &QN_SHAPE(d[0], d[1]), layout), *c = input(g, &QN_SHAPE(d[1]), layout);
+    return qn_layer_norm(g, x, c, c, -1, 1e-5);
+}
+
+static QnValue *relu(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    return qn_relu(g, input(g, &QN_SHAPE(d[0]), layout));
+}
+
 #define CONVS(...)                                                                                 \
     { "conv", conv, { __VA_ARGS__ }, true }, { "conv_dx", conv_dx, { __VA_ARGS__ }, true },        \
     {                                                                                              \
@@ -157,6 +189,13 @@ static const Case cases[] = {
     { "max_pool_grad", max_pool_grad, { 128, 32, 28, 2, 2 }, true },
     { "max_pool", max_pool, { 16, 64, 56, 3, 2 }, true },
     { "max_pool_grad", max_pool_grad, { 16, 64, 56, 3, 2 }, true },
+    { "attention", attention, { 12, 4, 64, 32 }, false },
+    { "attention_grad", attention_grad, { 12, 4, 64, 32 }, false },
+    { "attention", attention, { 2, 8, 1024, 64 }, false },
+    { "attention_grad", attention_grad, { 2, 8, 1024, 64 }, false },
+    { "softmax", softmax, { 4096, 1000 }, false },
+    { "layer_norm", layer_norm, { 8192, 512 }, false },
+    { "relu", relu, { 4 << 20 }, false },
     { "avg_pool", avg_pool, { 128, 64, 8, 8, 8 }, true },
 };
 

@@ -122,3 +122,33 @@ static void test_updates(void **state)
         qn_graph_free(g);
     }
 }
+
+typedef struct AttentionCase {
+    int64_t b, h, hkv, t, s, d, e;
+    bool causal, mask;
+} AttentionCase;
+
+/* Several blocks of queries, shared heads, fewer queries than keys and the other way round. */
+static void test_attention(void **state)
+{
+    static const AttentionCase cases[] = {
+        { 2, 2, 2, 130, 130, 16, 16, true, false }, { 1, 4, 2, 7, 33, 5, 9, true, true },
+        { 2, 3, 1, 100, 50, 32, 8, true, false },   { 1, 2, 1, 20, 700, 12, 40, false, true },
+        { 1, 1, 1, 1, 1, 1, 1, false, false },
+    };
+    for (int i = 0; i < QN_COUNT(cases); i++) {
+        const AttentionCase *c = &cases[i];
+        QnGraph *g = qn_graph_new();
+        QnShape rows = QN_SHAPE(c->b, c->h, c->t), y = QN_SHAPE(c->b, c->h, c->t, c->e);
+        QnValue *q = in(g, &QN_SHAPE(c->b, c->h, c->t, c->d));
+        QnValue *k = in(g, &QN_SHAPE(c->b, c->hkv, c->s, c->d));
+        QnValue *v = in(g, &QN_SHAPE(c->b, c->hkv, c->s, c->e));
+        QnValue *mask = c->mask ? in(g, &QN_SHAPE(c->h, 1, c->s)) : NULL;
+        QnValue *dy = in(g, &y), *lse = in(g, &rows), *delta = in(g, &rows);
+        QnNode *n[] = { qn_attention_node(g, q, k, v, mask, c->causal, 0),
+                        qn_attention_grad(g, dy, q, k, v, lse, delta, mask, c->causal, 0.1) };
+        for (int j = 0; j < QN_COUNT(n); j++)
+            assert_true(check_node(g, &n[j]->out[0], 0.5, 1.5, 2e-5) > 0);
+        qn_graph_free(g);
+    }
+}

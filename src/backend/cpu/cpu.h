@@ -36,6 +36,10 @@ void qn_cpu_units(int n_threads, int64_t n_units, void (*fn)(void *ctx, int work
 int64_t qn_cpu_parts(int n_threads, int64_t n, int64_t grain);
 int64_t qn_cpu_part_begin(int64_t n, int64_t n_parts, int64_t part);
 
+/* Threads that the node's work is worth: 1 for what takes less time than waking the others, whose
+ * cost is far from small on a busy machine. */
+int qn_cpu_threads(const QnPrepared *p);
+
 /* The node's attribute of that name, which its operator must have. */
 const void *qn_cpu_attr(const QnNode *n, const char *name);
 /* NULL if all the node's tensors are plain, else the reason that kernels give. */

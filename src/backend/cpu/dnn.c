@@ -10,7 +10,7 @@
 #include <omp.h>
 #endif
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, LEAST_FLOPS = 100000 };
 
 typedef struct Operand {
     int arg, index;
@@ -26,6 +26,7 @@ struct QnDnn {
     dnnl_primitive_t primitive;
     dnnl_memory_t scratchpad;
     size_t scratchpad_offset;
+    int n_threads; /* the library's primitives are made for a number of threads */
     Operand operands[QN_DNN_MAX_ARG];
     int n;
 };
@@ -63,6 +64,8 @@ const char *qn_dnn_refuses(const QnNode *n, const QnKernelEnv *env)
         if (v && qn_shape_count(&v->type.shape) <= 0)
             return "a tensor is empty";
     }
+    if (d == QN_DTYPE_F32 && qn_cost_of(n).flops < LEAST_FLOPS)
+        return "too little work for a library call";
     return NULL;
 }
 
@@ -127,6 +130,7 @@ QnStatus qn_dnn_new(QnPrepared *p, QnDnn **out)
     if (!d)
         return QN_ENOMEM;
     *out = d;
+    d->n_threads = qn_cpu_threads(p);
     QN_DNN(dnnl_engine_create(&d->engine, dnnl_cpu, 0));
     QN_DNN(dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
     return QN_OK;
@@ -201,7 +205,7 @@ QnStatus qn_dnn_prepare(QnPrepared *p, const_dnnl_op_desc_t desc, const_dnnl_op_
 {
     dnnl_primitive_attr_t attr;
     QN_DNN(dnnl_primitive_attr_create(&attr));
-    int before = set_threads(p->env->n_threads);
+    int before = set_threads(((const QnDnn *)p->state)->n_threads);
     QnStatus st = describe(p, desc, hint, attr, args, n_args);
     set_threads(before);
     dnnl_primitive_attr_destroy(attr);
@@ -245,7 +249,7 @@ static QnStatus execute(const QnDnn *d, const void *const *in, void *const *out,
 
 QnStatus qn_dnn_run(const QnPrepared *p, const void *const *in, void *const *out, void *workspace)
 {
-    int before = set_threads(p->env->n_threads);
+    int before = set_threads(((const QnDnn *)p->state)->n_threads);
     QnStatus st = execute(p->state, in, out, workspace);
     set_threads(before);
     return st;

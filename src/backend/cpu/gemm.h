@@ -12,6 +12,7 @@ typedef struct QnGemm {
     QnDtype dtype; /* of all operands: f32, f16 or bf16; sums are in f32 */
     const void *a, *b, *bias;
     void *c;
+    bool accumulate;                            /* c += a * b; f32 only, and no bias */
     int64_t am, ak, bk, bn, bias_m, bias_n, cm; /* c's columns are adjacent */
 } QnGemm;
 

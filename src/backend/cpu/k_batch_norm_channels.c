@@ -97,7 +97,7 @@ static QnStatus batch_norm_run(const QnPrepared *p, const void *const *in, void 
     r.scale = scale;
     r.y = out[0];
     r.parts = scale + s->c;
-    qn_cpu_units(p->env->n_threads, s->n_parts, stats_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), s->n_parts, stats_unit, &r);
     for (int64_t c = 0; c < s->c; c++) {
         double m, q;
         join_parts(s, r.parts, c, &m, &q);
@@ -107,7 +107,7 @@ static QnStatus batch_norm_run(const QnPrepared *p, const void *const *in, void 
         rstd[c] = (float)inverse;
         var[c] = (float)(q / fmax(count - 1, 1));
     }
-    qn_cpu_units(p->env->n_threads, s->n_parts, affine_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), s->n_parts, affine_unit, &r);
     return QN_OK;
 }
 
@@ -140,7 +140,7 @@ static QnStatus batch_norm_grad_run(const QnPrepared *p, const void *const *in, 
     r.scale = scale;
     r.k0 = k0;
     r.k1 = k1;
-    qn_cpu_units(p->env->n_threads, s->n_parts, grad_sums_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), s->n_parts, grad_sums_unit, &r);
     for (int64_t c = 0; c < s->c; c++) {
         double sum = 0, dot = 0;
         for (int64_t i = 0; i < s->n_parts; i++) {
@@ -153,7 +153,7 @@ static QnStatus batch_norm_grad_run(const QnPrepared *p, const void *const *in, 
         dscale[c] = (float)(dot * rstd[c]);
         dbias[c] = (float)sum;
     }
-    qn_cpu_units(p->env->n_threads, s->n_parts, grad_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), s->n_parts, grad_unit, &r);
     return QN_OK;
 }
 

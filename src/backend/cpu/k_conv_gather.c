@@ -172,8 +172,8 @@ static QnStatus conv_run(const QnPrepared *p, const void *const *in, void *const
     ConvRun r = {
         s, in[0], in[1], p->node->n_in > 2 ? in[2] : NULL, out[0], packed, packed + s->packed
     };
-    qn_cpu_units(p->env->n_threads, n_panels(s), pack_unit, &r);
-    qn_cpu_units(p->env->n_threads, s->dw.pass.n * s->dw.pass.n_bands, band_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), n_panels(s), pack_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), s->dw.pass.n * s->dw.pass.n_bands, band_unit, &r);
     return QN_OK;
 }
 
@@ -221,8 +221,8 @@ static QnStatus conv_dw_run(const QnPrepared *p, const void *const *in, void *co
     const QnConvDw *d = &s->dw;
     float *sums = workspace;
     ConvRun r = { s, in[1], in[0], NULL, out[0], sums, sums + s->packed };
-    qn_cpu_units(p->env->n_threads, d->n_splits * d->pass.groups * d->n_blocks, dw_unit, &r);
-    qn_cpu_units(p->env->n_threads, d->pass.groups * d->n_panels, finish_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), d->n_splits * d->pass.groups * d->n_blocks, dw_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), d->pass.groups * d->n_panels, finish_unit, &r);
     return QN_OK;
 }
 

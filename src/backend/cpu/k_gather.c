@@ -100,7 +100,7 @@ static QnStatus gather_run(const QnPrepared *p, const void *const *in, void *con
     if (r.bytes == 0 || r.p.m == 0)
         return QN_OK;
     r.unit_rows = QN_MAX(1, (int64_t)(UNIT_BYTES / r.bytes));
-    qn_cpu_parallel(p->env->n_threads, (r.p.outer * r.p.m + r.unit_rows - 1) / r.unit_rows,
+    qn_cpu_parallel(qn_cpu_threads(p), (r.p.outer * r.p.m + r.unit_rows - 1) / r.unit_rows,
                     gather_unit, &r);
     return QN_OK;
 }
@@ -183,7 +183,7 @@ static QnStatus scatter_run(const QnPrepared *p, const void *const *in, void *co
         qn_move_all(p->env->n_threads, (size_t)qn_type_bytes(t), in[0], out[0]);
     }
     if (r.p.m > 0)
-        qn_cpu_parallel(p->env->n_threads, OUTPUT_UNITS, scatter_unit, &r);
+        qn_cpu_parallel(qn_cpu_threads(p), OUTPUT_UNITS, scatter_unit, &r);
     if (t->dtype != QN_DTYPE_F32)
         qn_dtype_from_f32(t->dtype, r.y, out[0], count);
     return QN_OK;

@@ -63,7 +63,7 @@ static QnStatus fill_run(const QnPrepared *p, const void *const *in, void *const
     FillRun r = { n, n->n_in ? in[0] : NULL, out[0], qn_shape_count(&n->out[0].type.shape), 1 };
     (void)workspace;
     r.parts = qn_cpu_parts(p->env->n_threads, r.count, GRAIN);
-    qn_cpu_parallel(p->env->n_threads, r.parts, fill_part, &r);
+    qn_cpu_parallel(qn_cpu_threads(p), r.parts, fill_part, &r);
     return QN_OK;
 }
 
@@ -112,7 +112,7 @@ static QnStatus trilu_run(const QnPrepared *p, const void *const *in, void *cons
     r.k = *(const int64_t *)qn_cpu_attr(n, "k");
     r.upper = *(const bool *)qn_cpu_attr(n, "upper");
     r.parts = qn_cpu_parts(p->env->n_threads, r.all_rows, 1 + GRAIN / r.columns);
-    qn_cpu_parallel(p->env->n_threads, r.parts, trilu_part, &r);
+    qn_cpu_parallel(qn_cpu_threads(p), r.parts, trilu_part, &r);
     return QN_OK;
 }
 
@@ -165,7 +165,7 @@ static QnStatus running_run(const QnPrepared *p, const void *const *in, void *co
     r.exclusive = *(const bool *)qn_cpu_attr(n, "exclusive");
     r.reverse = *(const bool *)qn_cpu_attr(n, "reverse");
     r.parts = qn_cpu_parts(p->env->n_threads, r.r.outer * r.r.inner, 1 + GRAIN / r.r.n);
-    qn_cpu_parallel(p->env->n_threads, r.parts, running_part, &r);
+    qn_cpu_parallel(qn_cpu_threads(p), r.parts, running_part, &r);
     return QN_OK;
 }
 

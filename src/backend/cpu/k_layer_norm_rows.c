@@ -79,7 +79,7 @@ static QnStatus norm_run(const QnPrepared *p, const void *const *in, void *const
     r.scale = n->n_in > 1 ? in[1] : NULL;
     r.bias = n->n_in > 2 ? in[2] : NULL;
     r.out_mean = s->center ? out[1] : NULL;
-    qn_cpu_parallel(p->env->n_threads, s->n_parts, norm_part, &r);
+    qn_cpu_parallel(qn_cpu_threads(p), s->n_parts, norm_part, &r);
     return QN_OK;
 }
 
@@ -117,7 +117,7 @@ static QnStatus norm_grad_run(const QnPrepared *p, const void *const *in, void *
     r.mean = s->center ? in[2] : NULL;
     r.scale = n->n_in > rstd + 1 ? in[rstd + 1] : NULL;
     r.sums = workspace;
-    qn_cpu_parallel(p->env->n_threads, s->n_parts, grad_part, &r);
+    qn_cpu_parallel(qn_cpu_threads(p), s->n_parts, grad_part, &r);
     for (int i = 1; i < n->n_out; i++)
         join(s, r.sums, i - 1, out[i]);
     return QN_OK;

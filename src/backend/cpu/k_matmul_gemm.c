@@ -129,7 +129,7 @@ static QnStatus matmul_run(const QnPrepared *p, const void *const *in, void *con
     const MatmulState *m = p->state;
     MatmulRun r = { m, { in[0], in[1], p->node->n_in > 2 ? in[2] : NULL, out[0] }, workspace };
     if (m->gemm.m && m->gemm.n)
-        qn_cpu_units(p->env->n_threads, m->n_batch * m->n_m * m->n_n, run_unit, &r);
+        qn_cpu_units(qn_cpu_threads(p), m->n_batch * m->n_m * m->n_n, run_unit, &r);
     return QN_OK;
 }
 

@@ -82,7 +82,7 @@ static QnStatus pool_run(const QnPrepared *p, const void *const *in, void *const
     PoolRun r = { .s = s, .op = p->node->op, .a = in[0], .y = out[0], .scratch = workspace };
     if (p->node->n_in > 1)
         r.b = in[1];
-    qn_cpu_units(p->env->n_threads, s->p.n * qn_pool_blocks(&s->p), pool_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), s->p.n * qn_pool_blocks(&s->p), pool_unit, &r);
     return QN_OK;
 }
 

@@ -114,7 +114,7 @@ static QnStatus random_run(const QnPrepared *p, const void *const *in, void *con
     r.y = out[0];
     r.mask = drops ? out[1] : NULL;
     int64_t each = UNIT_TILES * TILE;
-    qn_cpu_parallel(p->env->n_threads, (r.count + each - 1) / each, random_unit, &r);
+    qn_cpu_parallel(qn_cpu_threads(p), (r.count + each - 1) / each, random_unit, &r);
     return QN_OK;
 }
 

@@ -182,7 +182,7 @@ static QnStatus rows_run(const QnPrepared *p, const void *const *in, void *const
     RowsRun r = { s, p->node->op, in[0], out[0] };
     int64_t each = QN_MAX(1, UNIT / s->r.n);
     (void)workspace;
-    qn_cpu_units(p->env->n_threads, (s->r.outer * s->r.inner + each - 1) / each, rows_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), (s->r.outer * s->r.inner + each - 1) / each, rows_unit, &r);
     return QN_OK;
 }
 

@@ -97,7 +97,7 @@ static QnStatus turn_run(const QnPrepared *p, const void *const *in, void *const
     TurnRun r = { s, in[0], out[0] };
     (void)workspace;
     if (s->pixels)
-        qn_cpu_units(p->env->n_threads, s->n * s->blocks, turn_unit, &r);
+        qn_cpu_units(qn_cpu_threads(p), s->n * s->blocks, turn_unit, &r);
     return QN_OK;
 }
 

@@ -124,7 +124,7 @@ static QnStatus resize_run(const QnPrepared *p, const void *const *in, void *con
     const ResizeState *s = p->state;
     ResizeRun r = { s, in[0], out[0] };
     (void)workspace;
-    qn_cpu_parallel(p->env->n_threads, s->planes, resize_unit, &r);
+    qn_cpu_parallel(qn_cpu_threads(p), s->planes, resize_unit, &r);
     return QN_OK;
 }
 

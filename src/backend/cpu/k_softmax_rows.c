@@ -128,7 +128,7 @@ static QnStatus softmax_run(const QnPrepared *p, const void *const *in, void *co
     const RowState *s = p->state;
     RowRun r = { .s = s, .op = p->node->op, .x = in[0], .y = out[0], .scratch = workspace };
     int64_t units = s->n ? (s->rows + s->unit_rows - 1) / s->unit_rows : 0;
-    qn_cpu_units(p->env->n_threads, units, rows_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), units, rows_unit, &r);
     return QN_OK;
 }
 
@@ -147,7 +147,7 @@ static QnStatus loss_run(const QnPrepared *p, const void *const *in, void *const
     r.scratch = workspace;
     for (int64_t row = 0; row < s->rows; row++)
         QN_TRY(qn_loss_check(n->op->name, &rows, row, label_at(&r, row), s->ignore));
-    qn_cpu_units(p->env->n_threads, (s->rows + s->unit_rows - 1) / s->unit_rows, rows_unit, &r);
+    qn_cpu_units(qn_cpu_threads(p), (s->rows + s->unit_rows - 1) / s->unit_rows, rows_unit, &r);
     return QN_OK;
 }
 

@@ -49,7 +49,7 @@ static QnStatus run(const QnPrepared *p, UpdateRun *r)
 {
     r->count = qn_shape_count(&p->node->in[0]->type.shape);
     r->n_parts = qn_cpu_parts(p->env->n_threads, r->count, GRAIN);
-    qn_cpu_parallel(p->env->n_threads, r->n_parts, update_part, r);
+    qn_cpu_parallel(qn_cpu_threads(p), r->n_parts, update_part, r);
     return QN_OK;
 }
 

@@ -201,8 +201,8 @@ void QN_ISA_NAME(qn_gemm)(const QnGemm *g, int64_t m0, int64_t m1, int64_t n0, i
     bool direct = g->dtype == QN_DTYPE_F32;
     float *c = direct ? (float *)g->c + m0 * g->cm + n0 : own;
     int64_t cm = direct ? g->cm : QN_GEMM_N;
-    bool add = g->bias || g->k == 0;
-    if (add)
+    bool add = g->bias || g->k == 0 || g->accumulate;
+    if (add && !g->accumulate)
         start(g, m0, m1, n0, n1, c, cm);
     for (int64_t k0 = 0; k0 < g->k; k0 += QN_GEMM_K) {
         int64_t k = QN_MIN((int64_t)QN_GEMM_K, g->k - k0);
