@@ -91,5 +91,8 @@ LC_ALL=C comm -23 "$tmp/declared" "$tmp/symbols" >"$tmp/missing"
 LC_ALL=C comm -13 "$tmp/declared" "$tmp/symbols" >"$tmp/extra"
 [ -s "$tmp/extra" ] && { cat "$tmp/extra"; fail "exported but not declared"; }
 
-passes find "$prefix/share/bash-completion/completions/quern"
+for file in share/bash-completion/completions/quern share/man/man1/quern.1 \
+    share/doc/quern/docs/recipes.md share/doc/quern/examples/train.c; do
+    passes find "$prefix/$file"
+done
 finish
