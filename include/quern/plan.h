@@ -23,10 +23,11 @@ typedef struct QnDeviceOptions {
     int n_threads;   /* 0: as many as the process may use cores */
     bool strict;     /* only kernels whose result does not depend on the thread count */
     const char *isa; /* NULL: the best the CPU can run */
+    int index;       /* which device of the backend, from 0 */
 } QnDeviceOptions;
 
-/* "cpu", or "null", which computes nothing and only counts memory; NULL or "auto" is the best that
- * this machine has. options may be NULL. */
+/* "cpu", "opencl" or "opencl:1" (a device of any OpenCL platform), or "null", which computes
+ * nothing and only counts memory; NULL or "auto" is the CPU. options may be NULL. */
 QN_API QnStatus qn_device_open_named(const char *name, const QnDeviceOptions *options,
                                      QnDevice **out);
 QN_API void qn_device_close(QnDevice *d); /* NULL is fine; its buffers must be freed before */

@@ -1,16 +1,48 @@
 /* Devices by name, for programs that know no backend. */
 #include "backend/cpu/cpu.h"
 #include "backend/null/null.h"
+#include "backend/opencl/opencl.h"
 #include "rt/device.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+static const QnBackend *const backends[] = {
+    &qn_backend_cpu,
+#ifdef QN_HAVE_OPENCL
+    &qn_backend_opencl,
+#endif
+    &qn_backend_null,
+};
+
+/* "opencl:1" is device 1 of the backend; the number may be left out. */
+static bool is_of(const QnBackend *b, const char *name, int *index)
+{
+    size_t n = strlen(b->name);
+    char *end;
+    if (strncmp(name, b->name, n))
+        return false;
+    if (name[n] == '\0')
+        return true;
+    if (name[n] != ':' || name[n + 1] < '0' || name[n + 1] > '9')
+        return false;
+    *index = (int)QN_MIN(strtol(name + n + 1, &end, 10), 1000L);
+    return *end == '\0';
+}
 
 QnStatus qn_device_open_named(const char *name, const QnDeviceOptions *options, QnDevice **out)
 {
-    static const QnBackend *const backends[] = { &qn_backend_cpu, &qn_backend_null };
+    QnDeviceOptions o = options ? *options : (QnDeviceOptions){ 0 };
+    if (!name || !strcmp(name, "auto"))
+        name = "cpu";
     for (int i = 0; i < QN_COUNT(backends); i++) {
-        if (!name || !strcmp(name, backends[i]->name) || !strcmp(name, "auto"))
-            return qn_device_open(backends[i], options, out);
+        if (is_of(backends[i], name, &o.index))
+            return qn_device_open(backends[i], &o, out);
     }
-    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu and null", name);
+#ifdef QN_HAVE_OPENCL
+    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu, opencl:0 … and null", name);
+#else
+    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu and null (built without OpenCL)",
+                   name);
+#endif
 }

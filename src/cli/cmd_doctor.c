@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "backend/cpu/cpu.h"
+#include "backend/opencl/opencl.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/isa_list.h"
@@ -209,6 +210,31 @@ static void check_step(Doctor *d, QnDevice *dev)
             "forward and gradient differ from float64 by at most %.1e", error);
 }
 
+static void check_opencl(Doctor *d)
+{
+#ifdef QN_HAVE_OPENCL
+    int n = qn_opencl_count();
+    if (n == 0)
+        say(d, NOTE, "opencl",
+            "no device; a driver's ICD, or pocl-opencl-icd for the CPU, is needed");
+    for (int i = 0; i < n; i++) {
+        char name[300];
+        QnDevice *dev;
+        if (qn_opencl_name(i, name, sizeof name) != QN_OK)
+            continue;
+        if (qn_device_open(&qn_backend_opencl, &(QnDeviceOptions){ .index = i }, &dev) != QN_OK) {
+            say(d, NOTE, "opencl", "opencl:%d %s cannot be used: %s", i, name,
+                qn_error_last()->text);
+            continue;
+        }
+        say(d, GOOD, "opencl", "opencl:%d %s", i, name);
+        qn_device_close(dev);
+    }
+#else
+    say(d, NOTE, "opencl", "built without it");
+#endif
+}
+
 static void check_cache(Doctor *d)
 {
     char path[4096];
@@ -231,6 +257,7 @@ static int run(QnArgs *a)
     check_memory(&d);
     check_bandwidth(&d);
     check_step(&d, dev);
+    check_opencl(&d);
     check_cache(&d);
     qn_device_close(dev);
     if (!a->json)

@@ -19,7 +19,7 @@ static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe, e.g. train.epochs=2", 0,
               0 },
     [RESUME] = { "--resume", 0, QN_OPTION_FLAG, NULL, "go on from the newest checkpoint", 0, 0 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default)", 0, 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or opencl:0 …", 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [SEED] = { "--seed", 0, QN_OPTION_INT, "S", "seed; default: the recipe's", 0, INT64_MAX },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a line on stdout", 0, 0 },

@@ -19,6 +19,7 @@ typedef struct QnKernelEnv {
     int n_threads;   /* that run() may use, at least 1 */
     const char *isa; /* "v2", "v3", "v4", "neon": the best the CPU can run, or as asked for */
     bool strict;     /* determinism for any thread count */
+    void *impl;      /* the device's own (QnDevice.impl) */
 } QnKernelEnv;
 
 /* A kernel made ready for one node: shapes are fixed, run() allocates nothing. */

@@ -267,6 +267,18 @@ static QnStatus build_graphs(QnSession *s, const QnSessionOptions *o)
     return QN_OK;
 }
 
+static QnStatus host_buffers(QnSession *s)
+{
+    QnType t;
+    qn_plan_output(s->eval_plan, "logits", &t);
+    s->host_y = qn_alloc((size_t)s->eval_batch * qn_sample_y_bytes(&s->spec));
+    s->host_weight = qn_alloc_array((size_t)s->eval_batch, sizeof *s->host_weight);
+    if (!s->device->backend->is_host)
+        s->host_logits = qn_alloc((size_t)qn_type_bytes(&t));
+    bool ok = s->host_y && s->host_weight && (s->device->backend->is_host || s->host_logits);
+    return ok ? QN_OK : QN_ENOMEM;
+}
+
 static QnStatus compile(QnSession *s, const QnSessionOptions *o)
 {
     QnPlanOptions p = { .choices = o->choices,
@@ -276,6 +288,7 @@ static QnStatus compile(QnSession *s, const QnSessionOptions *o)
     QN_TRY(qn_store_alloc(s->store));
     QN_TRY(qn_store_fill(s->store, (uint64_t)s->recipe->seed));
     QN_TRY(qn_plan_new(s->eval_graph, s->device, s->store, &p, &s->eval_plan));
+    QN_TRY(host_buffers(s));
     if (s->train_graph)
         QN_TRY(qn_plan_new(s->train_graph, s->device, s->store, &p, &s->train_plan));
     if (s->update_graph)
@@ -312,6 +325,9 @@ void qn_session_free(QnSession *s)
     qn_plan_free(s->train_plan);
     qn_plan_free(s->update_plan);
     qn_plan_free(s->eval_plan);
+    qn_free(s->host_y);
+    qn_free(s->host_weight);
+    qn_free(s->host_logits);
     qn_store_free(s->store);
     qn_graph_free(s->train_graph);
     qn_graph_free(s->update_graph);
@@ -372,20 +388,36 @@ QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double l
     return read_scalar(s->train_plan, d, "loss", &out->loss);
 }
 
-/* Labels of samples that are not there must not count. */
+/* Samples that are not there must not count. */
 static QnStatus feed_labels(QnSession *s, const QnBatch *b)
 {
-    QnType t;
-    char *y = qn_plan_input(s->eval_plan, "y", &t);
     size_t each = qn_sample_y_bytes(&s->spec);
-    QN_TRY(feed(s->eval_plan, s->device, "y", b->y, (size_t)s->eval_batch * each));
-    if (!y || !s->device->backend->is_host || s->recipe->task == QN_TASK_REGRESS)
+    memcpy(s->host_y, b->y, (size_t)b->count * each);
+    if (s->recipe->task == QN_TASK_REGRESS) {
+        memset((char *)s->host_y + (size_t)b->count * each, 0,
+               (size_t)(s->eval_batch - b->count) * each);
+        for (int64_t i = 0; i < s->eval_batch; i++)
+            s->host_weight[i] = i < b->count;
+        QN_TRY(feed(s->eval_plan, s->device, "weight", s->host_weight,
+                    (size_t)s->eval_batch * sizeof *s->host_weight));
+    } else {
+        int64_t *labels = s->host_y, per_sample = (int64_t)(each / sizeof *labels);
+        for (int64_t i = b->count * per_sample; i < s->eval_batch * per_sample; i++)
+            labels[i] = IGNORED_LABEL;
+    }
+    return feed(s->eval_plan, s->device, "y", s->host_y, (size_t)s->eval_batch * each);
+}
+
+static QnStatus read_logits(QnSession *s, QnEvalResult *out)
+{
+    QnType t;
+    const void *p = qn_plan_output(s->eval_plan, "logits", &t);
+    out->outputs = t.shape.dim[1];
+    out->logits = p;
+    if (s->device->backend->is_host)
         return QN_OK;
-    int64_t *labels = (int64_t *)(void *)(y + (size_t)b->count * each);
-    size_t rest = (size_t)(s->eval_batch - b->count) * each / sizeof *labels;
-    for (size_t i = 0; i < rest; i++)
-        labels[i] = IGNORED_LABEL;
-    return QN_OK;
+    out->logits = s->host_logits;
+    return s->device->backend->read(s->device, s->host_logits, p, (size_t)qn_type_bytes(&t));
 }
 
 QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out)
@@ -394,12 +426,9 @@ QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out)
     QnType t;
     QN_TRY(feed(s->eval_plan, d, "x", b->x, (size_t)s->eval_batch * qn_sample_x_bytes(&s->spec)));
     QN_TRY(feed_labels(s, b));
-    float *weight = qn_plan_input(s->eval_plan, "weight", NULL);
-    for (int64_t i = 0; weight && i < s->eval_batch; i++)
-        weight[i] = i < b->count;
     QN_TRY(qn_plan_run(s->eval_plan));
-    out->logits = qn_plan_output(s->eval_plan, "logits", &t);
-    out->outputs = t.shape.dim[1];
+    QN_TRY(read_logits(s, out));
+    qn_plan_output(s->eval_plan, "logits", &t);
     out->rows = t.shape.dim[0] / s->eval_batch * b->count;
     out->loss_rows = out->rows * (s->recipe->task == QN_TASK_REGRESS ? out->outputs : 1);
     return read_scalar(s->eval_plan, d, "loss", &out->loss_sum);

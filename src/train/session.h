@@ -20,6 +20,9 @@ typedef struct QnSession {
     QnPlan *eval_plan;
     int64_t n_params; /* trainable numbers */
     int64_t batch, eval_batch;
+    void *host_y;       /* labels of one evaluation batch, missing ones masked */
+    float *host_weight; /* regression: 1 for samples that are there */
+    float *host_logits; /* devices whose memory the host cannot read; else NULL */
 } QnSession;
 
 typedef struct QnSessionOptions {

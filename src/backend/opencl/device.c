@@ -1,0 +1,180 @@
+#include "backend/opencl/opencl.h"
+
+#ifdef QN_HAVE_OPENCL
+#include "backend/opencl/kernels_list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_PLATFORMS = 16, MAX_DEVICES = 64, ALIGN = 64 };
+
+static const QnKernel *const opencl_kernels[] = {
+#define QN_X(name) &qn_kernel_##name,
+    QN_KERNEL_LIST(QN_X)
+#undef QN_X
+};
+
+QnStatus qn_opencl_fail(cl_int err, const char *what)
+{
+    return qn_fail(err == CL_OUT_OF_HOST_MEMORY || err == CL_MEM_OBJECT_ALLOCATION_FAILURE ||
+                           err == CL_OUT_OF_RESOURCES
+                       ? QN_ENOMEM
+                       : QN_EDEVICE,
+                   "opencl: %s fails with error %d", what, (int)err);
+}
+
+/* All devices in the order of their platforms. */
+static int list_devices(cl_device_id ids[MAX_DEVICES])
+{
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_uint n_platforms = 0;
+    int n = 0;
+    if (clGetPlatformIDs(MAX_PLATFORMS, platforms, &n_platforms) != CL_SUCCESS)
+        return 0;
+    for (cl_uint p = 0; p < QN_MIN(n_platforms, (cl_uint)MAX_PLATFORMS); p++) {
+        cl_uint more = 0;
+        if (clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, (cl_uint)(MAX_DEVICES - n), ids + n,
+                           &more) == CL_SUCCESS)
+            n += (int)QN_MIN(more, (cl_uint)(MAX_DEVICES - n));
+        if (n == MAX_DEVICES)
+            break;
+    }
+    return n;
+}
+
+int qn_opencl_count(void)
+{
+    cl_device_id ids[MAX_DEVICES];
+    return list_devices(ids);
+}
+
+QnStatus qn_opencl_name(int index, char *out, size_t bytes)
+{
+    cl_device_id ids[MAX_DEVICES];
+    int n = list_devices(ids);
+    char name[128] = "", version[128] = "";
+    if (index < 0 || index >= n)
+        return qn_fail(QN_ENOTFOUND, "opencl: no device %d; there are %d", index, n);
+    clGetDeviceInfo(ids[index], CL_DEVICE_NAME, sizeof name, name, NULL);
+    clGetDeviceInfo(ids[index], CL_DEVICE_VERSION, sizeof version, version, NULL);
+    snprintf(out, bytes, "%s (%s)", name, version);
+    return QN_OK;
+}
+
+static QnStatus check_capabilities(QnOpencl *cl)
+{
+    cl_device_svm_capabilities svm = 0;
+    cl_int err = clGetDeviceInfo(cl->id, CL_DEVICE_SVM_CAPABILITIES, sizeof svm, &svm, NULL);
+    if (err != CL_SUCCESS || !(svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
+        return qn_fail(QN_EUNSUPPORTED, "opencl: %s has no shared virtual memory (OpenCL 2.0)",
+                       cl->name);
+    err = clGetDeviceInfo(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof cl->max_group,
+                          &cl->max_group, NULL);
+    if (err != CL_SUCCESS)
+        return qn_opencl_fail(err, "asking for the largest work group");
+    if (cl->max_group < 256) /* reductions count on groups of QN_GROUP items */
+        return qn_fail(QN_EUNSUPPORTED, "opencl: %s takes work groups of %zu, 256 are needed",
+                       cl->name, cl->max_group);
+    return QN_OK;
+}
+
+static void opencl_close(QnDevice *d)
+{
+    QnOpencl *cl = d->impl;
+    if (!cl)
+        return;
+    for (int64_t i = 0; i < cl->n_programs; i++) {
+        clReleaseProgram(cl->programs[i].program);
+        qn_free(cl->programs[i].key);
+    }
+    qn_free(cl->programs);
+    if (cl->queue)
+        clReleaseCommandQueue(cl->queue);
+    if (cl->context)
+        clReleaseContext(cl->context);
+    qn_free(cl);
+    d->impl = NULL;
+}
+
+static QnStatus open_queue(QnOpencl *cl)
+{
+    cl_int err;
+    cl->context = clCreateContext(NULL, 1, &cl->id, NULL, NULL, &err);
+    if (err != CL_SUCCESS)
+        return qn_opencl_fail(err, "creating a context");
+    cl->queue = clCreateCommandQueueWithProperties(cl->context, cl->id, NULL, &err);
+    return err == CL_SUCCESS ? QN_OK : qn_opencl_fail(err, "creating a queue");
+}
+
+static QnStatus opencl_open(QnDevice *d, const QnDeviceOptions *o)
+{
+    cl_device_id ids[MAX_DEVICES];
+    int n = list_devices(ids);
+    if (n == 0)
+        return qn_fail(QN_ENOTFOUND, "opencl: no device; install a driver, or pocl-opencl-icd to "
+                                     "run on the CPU");
+    if (o->index < 0 || o->index >= n)
+        return qn_fail(QN_ENOTFOUND, "opencl: no device %d; there are 0 to %d", o->index, n - 1);
+    QnOpencl *cl = qn_alloc(sizeof *cl);
+    if (!cl)
+        return QN_ENOMEM;
+    d->impl = cl;
+    d->env = (QnKernelEnv){ .n_threads = 1, .isa = "opencl", .strict = o->strict, .impl = cl };
+    cl->id = ids[o->index];
+    clGetDeviceInfo(cl->id, CL_DEVICE_NAME, sizeof cl->name, cl->name, NULL);
+    QnStatus st = check_capabilities(cl);
+    if (st == QN_OK)
+        st = open_queue(cl);
+    if (st != QN_OK)
+        opencl_close(d);
+    return st;
+}
+
+static void *opencl_alloc(QnDevice *d, size_t bytes)
+{
+    QnOpencl *cl = d->impl;
+    return clSVMAlloc(cl->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, ALIGN);
+}
+
+static void opencl_free(QnDevice *d, void *p, size_t bytes)
+{
+    QnOpencl *cl = d->impl;
+    (void)bytes;
+    clFinish(cl->queue);
+    clSVMFree(cl->context, p);
+}
+
+static QnStatus copy_bytes(QnDevice *d, void *dst, const void *src, size_t bytes, cl_bool wait)
+{
+    QnOpencl *cl = d->impl;
+    if (bytes == 0)
+        return QN_OK;
+    cl_int err = clEnqueueSVMMemcpy(cl->queue, wait, dst, src, bytes, 0, NULL, NULL);
+    return err == CL_SUCCESS ? QN_OK : qn_opencl_fail(err, "a copy");
+}
+
+static QnStatus opencl_transfer(QnDevice *d, void *dst, const void *src, size_t bytes)
+{
+    return copy_bytes(d, dst, src, bytes, CL_TRUE);
+}
+
+static QnStatus opencl_copy(QnDevice *d, void *dst, const void *src, size_t bytes)
+{
+    return copy_bytes(d, dst, src, bytes, CL_FALSE);
+}
+
+const QnBackend qn_backend_opencl = {
+    .name = "opencl",
+    .kernels = opencl_kernels,
+    .n_kernels = QN_COUNT(opencl_kernels),
+    .open = opencl_open,
+    .close = opencl_close,
+    .alloc = opencl_alloc,
+    .free = opencl_free,
+    .write = opencl_transfer,
+    .read = opencl_transfer,
+    .copy = opencl_copy,
+};
+#else
+typedef int qn_no_opencl;
+#endif

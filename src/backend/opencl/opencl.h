@@ -1,0 +1,43 @@
+/* OpenCL devices: the operators' device text, compiled at run time. Needs OpenCL 2.0's shared
+ * virtual memory, so that a planned arena is addressed by pointers as anywhere else. */
+#ifndef QN_BACKEND_OPENCL_OPENCL_H
+#define QN_BACKEND_OPENCL_OPENCL_H
+
+#include "rt/device.h"
+
+#ifdef QN_HAVE_OPENCL
+#define CL_TARGET_OPENCL_VERSION 200
+#include <CL/cl.h>
+
+extern const QnBackend qn_backend_opencl;
+
+typedef struct QnOpenclProgram {
+    uint64_t hash;
+    char *key; /* options and text */
+    cl_program program;
+} QnOpenclProgram;
+
+typedef struct QnOpencl { /* QnDevice.impl */
+    cl_device_id id;
+    cl_context context;
+    cl_command_queue queue; /* in order */
+    char name[128];
+    size_t max_group; /* work items in a group */
+    QnOpenclProgram *programs;
+    int64_t n_programs, cap_programs;
+} QnOpencl;
+
+/* QN_EDEVICE with what failed and OpenCL's number. */
+QnStatus qn_opencl_fail(cl_int err, const char *what);
+
+/* A kernel of the program `text` (after the dialect), compiled once per device; storage is the type
+ * of QN_T. A compile error gives the first lines of the log. *out is the caller's to release. */
+QnStatus qn_opencl_kernel(QnOpencl *cl, const char *text, const char *kernel, QnDtype storage,
+                          cl_kernel *out);
+
+/* Devices of all platforms: how many, and the name of one (for doctor). */
+int qn_opencl_count(void);
+QnStatus qn_opencl_name(int index, char *out, size_t bytes);
+#endif
+
+#endif
