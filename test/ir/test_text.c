@@ -32,33 +32,107 @@ static void round_trip(QnGraph *g)
     qn_graph_free(again);
 }
 
+/* The sample's operator on inputs a, b, ..., all results being outputs. */
+static QnGraph *sample_graph(const QnOp *op, const QnSample *sample)
+{
+    QnGraph *g = qn_graph_new();
+    QnValue *in[QN_SAMPLE_IN];
+    for (int k = 0; k < sample->n_in; k++) {
+        QnShape shape = qn_shape_make(sample->in[k].rank, sample->in[k].dim);
+        char name[2] = { (char)('a' + k), 0 };
+        in[k] = qn_input(g, name, sample->in[k].dtype, &shape);
+    }
+    qn_scope_push(g, "block.0");
+    QnNode *n = qn_emit(g, op, sample->attr, in, sample->n_in);
+    assert_non_null(n);
+    for (int k = 0; k < n->n_out; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "y%d", k);
+        assert_ok(qn_graph_output(g, name, &n->out[k]));
+    }
+    return g;
+}
+
 static void test_every_sample(void **state)
 {
     int n_ops, n_samples = 0;
     const QnOp *const *ops = qn_op_all(&n_ops);
     for (int i = 0; i < n_ops; i++) {
         for (int s = 0; s < ops[i]->n_samples; s++, n_samples++) {
-            const QnSample *sample = &ops[i]->samples[s];
-            QnGraph *g = qn_graph_new();
-            QnValue *in[QN_SAMPLE_IN];
-            for (int k = 0; k < sample->n_in; k++) {
-                QnShape shape = qn_shape_make(sample->in[k].rank, sample->in[k].dim);
-                char name[2] = { (char)('a' + k), 0 };
-                in[k] = qn_input(g, name, sample->in[k].dtype, &shape);
-            }
-            qn_scope_push(g, "block.0");
-            QnNode *n = qn_emit(g, ops[i], sample->attr, in, sample->n_in);
-            assert_non_null(n);
-            for (int k = 0; k < n->n_out; k++) {
-                char name[16];
-                snprintf(name, sizeof name, "y%d", k);
-                assert_ok(qn_graph_output(g, name, &n->out[k]));
-            }
+            QnGraph *g = sample_graph(ops[i], &ops[i]->samples[s]);
             round_trip(g);
             qn_graph_free(g);
         }
     }
     assert_true(n_samples >= 2 * 50);
+}
+
+static uint64_t next(uint64_t *rng)
+{
+    *rng = *rng * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *rng >> 33;
+}
+
+/* Numbers become other numbers, characters others or none. */
+static size_t mutate(char *to, const char *from, size_t n, uint64_t *rng)
+{
+    static const char *const numbers[] = {
+        "0",     "-1",  "1",         "9223372036854775807", "65536", "8", "-9223372036854775808",
+        "1e308", "nan", "4294967296"
+    };
+    static const char odd[] = "[]{}()%$,;:=\"\\_@#x0 \n";
+    size_t out = 0, at = next(rng) % n;
+    for (size_t i = 0; i < n; i++) {
+        if (i < at || out + 64 > 2 * n) {
+            to[out++] = from[i];
+        } else if (from[i] >= '0' && from[i] <= '9' && next(rng) % 2) {
+            const char *number = numbers[next(rng) % QN_COUNT(numbers)];
+            memcpy(to + out, number, strlen(number));
+            out += strlen(number);
+            while (i + 1 < n && from[i + 1] >= '0' && from[i + 1] <= '9')
+                i++;
+            at = next(rng) % 3 ? n : i + next(rng) % 40;
+        } else if (next(rng) % 40 == 0) {
+            if (next(rng) % 3)
+                to[out++] = odd[next(rng) % (sizeof odd - 1)];
+            at = n;
+        } else {
+            to[out++] = from[i];
+        }
+    }
+    return out;
+}
+
+/* Text that is nearly right: an error with a place, or a graph that survives the round trip. */
+static void test_mutated_samples(void **state)
+{
+    int n_ops, accepted = 0, refused = 0;
+    const QnOp *const *ops = qn_op_all(&n_ops);
+    uint64_t rng = 1;
+    for (int i = 0; i < n_ops; i++) {
+        for (int s = 0; s < ops[i]->n_samples; s++) {
+            QnGraph *g = sample_graph(ops[i], &ops[i]->samples[s]), *again;
+            QnStr text = { 0 };
+            assert_ok(qn_graph_print(g, &text));
+            char *bad = malloc(2 * text.n + 128);
+            for (int k = 0; k < 100; k++) {
+                size_t n = mutate(bad, text.s, text.n, &rng);
+                if (qn_graph_parse(bad, n, qn_op_find, &again) != QN_OK) {
+                    assert_contains(qn_error_last()->text, "line ");
+                    refused++;
+                    continue;
+                }
+                round_trip(again);
+                qn_graph_free(again);
+                accepted++;
+            }
+            free(bad);
+            qn_str_fini(&text);
+            qn_graph_free(g);
+        }
+    }
+    print_message("%d accepted, %d refused\n", accepted, refused);
+    assert_true(accepted > 1000 && refused > 10000);
 }
 
 static void test_symbolic_dims_keep_their_numbers(void **state)
