@@ -38,13 +38,16 @@ static QnStatus conv_transpose_infer(QnInfer *c)
         QnGraph *g = c->graph;
         int64_t stride = f.strides.v[i], dil = f.dilations.v[i];
         int64_t extra = a->output_pads.n ? a->output_pads.v[i] : 0;
-        if (extra < 0 || extra >= QN_MAX(stride, dil))
+        if (extra < 0 || extra >= QN_MAX(stride, dil) || extra > INT32_MAX)
             return qn_fail(QN_EARG,
                            "conv_transpose: output_pads holds %lld; it must be below "
                            "stride or dilation",
                            (long long)extra);
         QnDim full = qn_dim_mul(g, qn_dim_sub(g, x->dim[2 + i], 1), stride);
         full = qn_dim_add(g, full, qn_dim_mul(g, qn_dim_sub(g, w->dim[2 + i], 1), dil));
+        if (f.pads.v[i] > INT32_MAX || f.pads.v[n + i] > INT32_MAX || f.pads.v[i] < 0 ||
+            f.pads.v[n + i] < 0)
+            return qn_fail(QN_EARG, "conv_transpose: pads must lie in 0..%d", INT32_MAX);
         int64_t pads = f.pads.v[i] + f.pads.v[n + i];
         if (full >= 0 && full + 1 + extra < pads)
             return qn_fail(QN_ESHAPE, "conv_transpose: pads of %lld leave nothing of axis %d",

@@ -101,7 +101,7 @@ static QnStatus pad_axis(QnGraph *g, const char *op, QnDim n, int64_t before, in
                        "%s: pads %lld and %lld of axis %d exceed what length %lld allows", op,
                        (long long)before, (long long)after, axis, (long long)n);
     int64_t sum = before + after;
-    if (n >= 0 && n + sum < 0)
+    if (n >= 0 && sum < 0 && n < -sum)
         return qn_fail(QN_ESHAPE, "%s: %lld elements are cut off axis %d of length %lld", op,
                        (long long)-sum, axis, (long long)n);
     *out = sum >= 0 ? qn_dim_add(g, n, sum) : qn_dim_sub(g, n, -sum);
@@ -117,6 +117,8 @@ QnStatus qn_region_pad(QnGraph *g, const char *op, const QnShape *s, const QnPad
     *out = *s;
     for (int i = 0; i < s->rank; i++) {
         int64_t before = a->before.v[i], after = a->after.v[i];
+        if (before == INT64_MIN || after == INT64_MIN) /* has no negative */
+            return qn_fail(QN_EARG, "%s: pads of axis %d are out of range", op, i);
         if (back) { /* undo, then check what padding that would be */
             QN_TRY(pad_axis(g, op, s->dim[i], -before, -after, QN_PAD_CONSTANT, i, &out->dim[i]));
             QnDim padded;
