@@ -108,14 +108,16 @@ static void test_mutated_samples(void **state)
 {
     int n_ops, accepted = 0, refused = 0;
     const QnOp *const *ops = qn_op_all(&n_ops);
-    uint64_t rng = 1;
+    const char *times = getenv("QN_MUTATIONS"); /* of each sample */
+    int most = times ? atoi(times) : 100;
+    uint64_t rng = (uint64_t)most;
     for (int i = 0; i < n_ops; i++) {
         for (int s = 0; s < ops[i]->n_samples; s++) {
             QnGraph *g = sample_graph(ops[i], &ops[i]->samples[s]), *again;
             QnStr text = { 0 };
             assert_ok(qn_graph_print(g, &text));
             char *bad = malloc(2 * text.n + 128);
-            for (int k = 0; k < 100; k++) {
+            for (int k = 0; k < most; k++) {
                 size_t n = mutate(bad, text.s, text.n, &rng);
                 if (qn_graph_parse(bad, n, qn_op_find, &again) != QN_OK) {
                     assert_contains(qn_error_last()->text, "line ");
