@@ -183,6 +183,8 @@ static QnStatus begin(void *ctx, int64_t update)
     QN_TRY(store_recipe(r->setup, r->run));
     snprintf(kernels, sizeof kernels, "%.4000s/kernels.json", r->run);
     QN_TRY(qn_setup_record(r->setup, kernels));
+    if (update == 0 && r->args->text[RESUME])
+        qn_log_at(&r->args->log, QN_LOG_WARN, "%s holds no checkpoint: beginning anew", r->run);
     qn_report_start(r, update);
     return QN_OK;
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "quern/quern.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,5 +111,11 @@ int main(int argc, char **argv)
         qn_args_help(a.command, stdout);
         return QN_EXIT_OK;
     }
-    return a.command->run(&a);
+    int code = a.command->run(&a);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == QN_EXIT_OK) {
+        qn_fail(QN_EIO, "cannot write to standard output: %s", strerror(errno));
+        a.json = false;
+        return qn_cli_fail(&a);
+    }
+    return code;
 }

@@ -20,6 +20,9 @@ static const char *const determinism_names[] = { "run", "strict" };
 
 enum { FOR_EVER = INT32_MAX };
 
+/* Adam divides by one minus its decays. */
+#define BELOW_1 0.999999
+
 /* ---- data ---- */
 
 static QnStatus read_path(QnRecipe *r, const QnYaml *map, const char *key, bool required,
@@ -103,6 +106,44 @@ static QnStatus read_classes(QnRecipe *r, const QnYaml *data)
     return QN_OK;
 }
 
+/* A key that the format knows nothing of would go unheard. */
+static QnStatus check_format_keys(const QnYaml *data, QnDataFormat format)
+{
+    enum {
+        IDX = 1 << QN_DATA_IDX,
+        FOLDER = 1 << QN_DATA_FOLDER,
+        CSV = 1 << QN_DATA_CSV,
+        TEXT = 1 << QN_DATA_TEXT,
+        NPY = 1 << QN_DATA_NPY
+    };
+    static const struct {
+        const char *key;
+        int formats;
+    } keys[] = {
+        { "test", IDX | FOLDER | NPY },
+        { "classes", IDX | FOLDER | NPY },
+        { "images", IDX | FOLDER },
+        { "cache", FOLDER },
+        { "target", CSV },
+        { "drop", CSV },
+        { "standardize", CSV },
+        { "standardize_target", CSV },
+        { "fill_missing", CSV },
+        { "window", TEXT },
+        { "bytes", TEXT },
+    };
+    for (int i = 0; i < QN_COUNT(keys); i++) {
+        const QnYaml *node = qn_yaml_find(data, keys[i].key);
+        if (!node || (keys[i].formats & 1 << format))
+            continue;
+        if (i == 0)
+            return qn_yaml_fail(node, "%s data are one file, cut by data.train_fraction",
+                                format_names[format]);
+        return qn_yaml_fail(node, "is of no use to data of format %s", format_names[format]);
+    }
+    return QN_OK;
+}
+
 static QnStatus read_data(QnRecipe *r, const QnYaml *root)
 {
     QnRecipeData *d = &r->data;
@@ -114,12 +155,9 @@ static QnStatus read_data(QnRecipe *r, const QnYaml *root)
                  "cache", "stop_on_broken", "workers", "prefetch"));
     QN_TRY(qn_yaml_choice(data, "format", true, format_names, QN_COUNT(format_names), &format));
     d->format = (QnDataFormat)format;
+    QN_TRY(check_format_keys(data, d->format));
     QN_TRY(read_part(r, data, "train", true, &d->train));
     QN_TRY(read_part(r, data, "test", false, &d->test));
-    if (d->test.x && (d->format == QN_DATA_CSV || d->format == QN_DATA_TEXT))
-        return qn_yaml_fail(qn_yaml_find(data, "test"),
-                            "%s data are one file, cut by data.train_fraction",
-                            format_names[format]);
     QN_TRY(qn_yaml_real(data, "train_fraction", false, 0.01, 1, &d->train_fraction));
     QN_TRY(read_classes(r, data));
     QN_TRY(read_augment(data, &d->augment));
@@ -179,8 +217,8 @@ static QnStatus read_optimizer(QnRecipe *r, const QnYaml *train)
     QN_TRY(qn_yaml_string(map, "name", map != NULL, &o->name));
     QN_TRY(qn_yaml_real(map, "momentum", false, 0, 1, &o->momentum));
     QN_TRY(qn_yaml_bool(map, "nesterov", false, &o->nesterov));
-    QN_TRY(qn_yaml_real(map, "beta1", false, 0, 1, &o->beta1));
-    QN_TRY(qn_yaml_real(map, "beta2", false, 0, 1, &o->beta2));
+    QN_TRY(qn_yaml_real(map, "beta1", false, 0, BELOW_1, &o->beta1));
+    QN_TRY(qn_yaml_real(map, "beta2", false, 0, BELOW_1, &o->beta2));
     QN_TRY(qn_yaml_real(map, "eps", false, 0, 1, &o->eps));
     QN_TRY(qn_yaml_real(map, "weight_decay", false, 0, 1e3, &o->weight_decay));
     QN_TRY(qn_yaml_real(map, "clip_norm", false, 0, 1e9, &o->clip_norm));

@@ -255,6 +255,25 @@ static void test_without_test_data(void **state)
     qn_arena_free(arena);
 }
 
+static void test_output_that_cannot_be_written(void **state)
+{
+    char command[800];
+    if (access("/dev/full", W_OK) < 0)
+        skip_because("no /dev/full");
+    snprintf(command, sizeof command, "'%s' ops >/dev/full 2>%s", program_path(),
+             temp_path("stderr"));
+    int status = system(command);
+    assert_int_equal(WEXITSTATUS(status), 1);
+    slurp(temp_path("stderr"), program_err, sizeof program_err);
+    assert_contains(program_err, "error: cannot write to standard output: No space left");
+}
+
+static void test_resume_of_nothing(void **state)
+{
+    assert_int_equal(run("train r.json -o nothing --resume --set train.epochs=1"), 0);
+    assert_contains(program_err, "warning: nothing holds no checkpoint");
+}
+
 /* It would give numbers that mean nothing. */
 static void test_null_device(void **state)
 {

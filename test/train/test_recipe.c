@@ -69,6 +69,7 @@ static void test_wrong_types_and_ranges(void **state)
     assert_refused("'batch': 10", "'batch': [10]", "r.json:6: train.batch", "list");
     assert_refused("'lr': 0.1", "'lr': true", "train.lr", "number");
     assert_refused("'lr': 0.1", "'lr': -1", "train.lr", "-1");
+    assert_refused("'momentum': 0.9", "'beta1': 1", "train.optimizer.beta1", "0.999999");
     assert_refused("'momentum': 0.9", "'momentum': 9", "r.json:7: train.optimizer.momentum", "1");
     assert_refused("'kind': 'step'", "'kind': 'stop'", "train.schedule.kind", "one_cycle");
     assert_refused("'task': 'classify'", "'task': 'classfy'", "r.json:3: task", "classify");
@@ -89,9 +90,13 @@ static void test_missing_and_contradicting(void **state)
     assert_fails(opened("[1, 2]", NULL), QN_EUSAGE, "task, data, model and train");
 }
 
-/* A second file where the format has one would be left unread. */
-static void test_csv_and_text_have_no_test_file(void **state)
+/* A second file where the format has one would be left unread, other keys unheard. */
+static void test_keys_of_other_formats(void **state)
 {
+    assert_refused("'format': 'idx'", "'format': 'idx', 'window': 8", "r.json:4: data.window",
+                   "format idx");
+    assert_refused("'format': 'idx'", "'format': 'idx', 'target': 'y'", "r.json:4: data.target",
+                   "format idx");
     static const char *const text =
         "{'task': 'classify', 'data': {'format': 'csv', 'train': 'a.csv',\n 'test': 'b.csv'}, "
         "'model': {'name': 'linear'}, 'train': {'epochs': 1, 'batch': 1, 'lr': 1}}";
