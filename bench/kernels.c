@@ -183,6 +183,8 @@ static const Case cases[] = {
     CONVS(128, 64, 7, 64, 3, 1),
     CONVS(32, 64, 32, 128, 3, 2),
     CONVS(16, 256, 14, 64, 1, 1),
+    { "batch_norm", batch_norm, { 128, 16, 28 }, true },
+    { "batch_norm_grad", batch_norm_grad, { 128, 16, 28 }, true },
     { "batch_norm", batch_norm, { 128, 32, 28 }, true },
     { "batch_norm_grad", batch_norm_grad, { 128, 32, 28 }, true },
     { "max_pool", max_pool, { 128, 32, 28, 2, 2 }, true },

@@ -57,6 +57,10 @@ static bool role_of(const QnNode *n, Role *r)
         }
     }
     *r = (Role){ n->op, 0, 0, false };
+    if (n->op->traits & QN_REDUCE) { /* of an image to no image */
+        r->in = 1;
+        return n->in[0]->type.shape.rank >= 3;
+    }
     if (!(n->op->traits & QN_ANY_LAYOUT) || !(n->op->traits & QN_MAP) || n->n_in > 32 ||
         n->n_out > 32 || n->out[0].type.shape.rank < 3)
         return false;
@@ -92,7 +96,7 @@ static bool is_candidate(const Pass *p, const QnNode *n, Role *r)
             return false;
     }
     if (!p->o || !p->o->accepts)
-        return true;
+        return !(n->op->traits & QN_REDUCE); /* few can */
     set_layouts(n, r, QN_LAYOUT_CHANNELS_LAST);
     bool ok = p->o->accepts(p->o->ctx, n);
     set_layouts(n, r, QN_LAYOUT_PLAIN);

@@ -118,7 +118,9 @@ static void test_conv_dw(void **state)
 /* More than one part, channels that fill no vector, a mean far from 0. */
 static void test_batch_norm(void **state)
 {
-    static const int64_t dim[][4] = { { 9, 37, 13, 11 }, { 40, 16, 9, 9 }, { 3, 130, 1, 7 } };
+    static const int64_t dim[][4] = {
+        { 9, 37, 13, 11 }, { 41, 16, 9, 9 }, { 3, 130, 1, 7 }, { 2, 1, 5, 5 }
+    };
     for (int i = 0; i < 2 * QN_COUNT(dim); i++) {
         const int64_t *d = dim[i / 2];
         QnLayout l = (QnLayout)(i % 2);
@@ -201,6 +203,18 @@ static void test_relayout(void **state)
             conv_in(g, dtype[i / 4 / QN_COUNT(dim)], 2, d[0], d[1], d[2], (QnLayout)(i % 2));
         QnValue *y = qn_relayout(g, x, (QnLayout)(i / 2 % 2));
         assert_true(check_node(g, y, 0, 100, 0) > 0);
+        qn_graph_free(g);
+    }
+}
+
+/* Reductions of channels-last images to channels, to channels of each image, and to one number. */
+static void test_reductions_of_images(void **state)
+{
+    static const QnInts axes[] = { { 3, { 0, 2, 3 } }, { 2, { 2, 3 } }, { 0 } };
+    for (int i = 0; i < 2 * QN_COUNT(axes); i++) {
+        QnGraph *g = qn_graph_new();
+        QnValue *x = conv_in(g, QN_DTYPE_F32, 5, 19, 33, 14, QN_LAYOUT_CHANNELS_LAST);
+        assert_true(check_node(g, qn_sum(g, x, axes[i / 2], i % 2), -1, 1, 2e-5) > 0);
         qn_graph_free(g);
     }
 }

@@ -86,6 +86,30 @@ static QnPlan *plan_of(QnGraph *g, QnStore **store)
     return p;
 }
 
+/* The convolution's bias: its gradient sums the channels-last dy as it lies. */
+static void test_bias_gradients_need_no_turn(void **state)
+{
+    QnGraph *g = qn_graph_new();
+    QnConvAttr a = { .groups = 1 };
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(4, 8, 12, 12)), *d;
+    QnValue *b = weight(g, "b", &QN_SHAPE(16));
+    QnValue *w0 = weight(g, "w0", &QN_SHAPE(16, 8, 3, 3)),
+            *w1 = weight(g, "w1", &QN_SHAPE(1, 16, 1, 1));
+    QnValue *y = qn_conv(g, qn_relu(g, qn_conv(g, x, w0, b, &a)), w1, NULL, &a);
+    assert_ok(qn_grad(g, qn_sum(g, y, (QnInts){ 0 }, false), &b, 1, &d));
+    assert_ok(qn_graph_output(g, "d", d));
+    QnLayoutOptions o = { is_tuned, device };
+    QnLayoutReport report;
+    assert_ok(qn_layout_run(g, &o, &report));
+    QN_GRAPH_EACH(g, n)
+    {
+        if (n->op == &qn_op_sum && n->out[0].type.shape.rank == 1)
+            assert_int_equal(n->in[0]->type.layout, QN_LAYOUT_CHANNELS_LAST);
+    }
+    assert_ok(qn_graph_verify(g));
+    qn_graph_free(g);
+}
+
 static void test_results_stay(void **state)
 {
     QnGraph *g[2] = { network(), network() };

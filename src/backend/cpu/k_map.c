@@ -339,8 +339,9 @@ static QnStatus map_run(const QnPrepared *p, const void *const *in, void *const 
                         void *workspace)
 {
     const MapState *m = p->state;
-    MapRun r = { m, in, out, workspace, qn_cpu_parts(p->env->n_threads, m->count, GRAIN) };
-    qn_cpu_parallel(p->env->n_threads, r.n_parts, run_part, &r);
+    int n_threads = qn_cpu_threads(p);
+    MapRun r = { m, in, out, workspace, qn_cpu_parts(n_threads, m->count, GRAIN) };
+    qn_cpu_parallel(n_threads, r.n_parts, run_part, &r);
     return QN_OK;
 }
 

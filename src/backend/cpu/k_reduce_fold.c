@@ -37,6 +37,40 @@ static const struct {
     { &qn_op_norm_l2, QN_FOLD_SQUARE },
 };
 
+/* Axes folded, by the order in memory, and the shape in that order. */
+static QnStatus in_memory_order(const QnNode *n, QnShape *x, unsigned *mask)
+{
+    const QnType *t = &n->in[0]->type;
+    const QnReduceAttr *attr = n->attr;
+    unsigned given = 0;
+    int order[QN_MAX_RANK];
+    QN_TRY(qn_util_axes_mask(n->op->name, &t->shape, &attr->axes, &given));
+    qn_type_order(t, order);
+    *x = t->shape;
+    *mask = 0;
+    for (int i = 0; i < x->rank; i++) {
+        x->dim[i] = t->shape.dim[order[i]];
+        *mask |= (given >> order[i] & 1) << i;
+    }
+    return QN_OK;
+}
+
+/* Channels-last images are taken if at most (N,C) stay, whose order is the same in both layouts. */
+static const char *layouts_refused(const QnNode *n)
+{
+    QnShape x;
+    unsigned mask;
+    if (n->in[0]->type.layout == QN_LAYOUT_PLAIN)
+        return qn_cpu_need_plain(n);
+    if (in_memory_order(n, &x, &mask) != QN_OK)
+        return "has no such axes";
+    for (int i = 1; i < x.rank - 1; i++) {
+        if (!(mask >> i & 1) && x.dim[i] != 1)
+            return "keeps axes of channels-last images";
+    }
+    return NULL;
+}
+
 static const char *fold_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     QnDtype d = n->in[0]->type.dtype;
@@ -45,7 +79,7 @@ static const char *fold_accepts(const QnNode *n, const QnKernelEnv *env)
         return "takes f32, f16 and bf16";
     if (qn_shape_count(&n->in[0]->type.shape) == 0)
         return "takes no empty tensors";
-    return qn_cpu_need_plain(n);
+    return layouts_refused(n);
 }
 
 /* Neighbouring axes that are all kept or all folded become one. */
@@ -89,19 +123,19 @@ static void split_axes(FoldState *s, const QnShape *x, unsigned mask)
 static QnStatus fold_prepare(QnPrepared *p)
 {
     const QnNode *n = p->node;
-    const QnReduceAttr *attr = n->attr;
     unsigned mask = 0;
+    QnShape x;
     FoldState *s = p->state = qn_alloc(sizeof *s);
     if (!s)
         return QN_ENOMEM;
-    QN_TRY(qn_util_axes_mask(n->op->name, &n->in[0]->type.shape, &attr->axes, &mask));
+    QN_TRY(in_memory_order(n, &x, &mask));
     s->fns = qn_fold_find(p->env->isa);
     s->dtype = n->in[0]->type.dtype;
     for (int i = 0; i < QN_COUNT(kinds); i++) {
         if (kinds[i].op == n->op)
             s->kind = kinds[i].kind;
     }
-    split_axes(s, &n->in[0]->type.shape, mask);
+    split_axes(s, &x, mask);
     s->count = qn_shape_count(&n->in[0]->type.shape) / qn_shape_count(&n->out[0].type.shape);
     s->blocks = s->wide ? (s->last + QN_FOLD_COLUMNS - 1) / QN_FOLD_COLUMNS : 1;
     /* A long run is cut into pieces, and parts are made of those. */
