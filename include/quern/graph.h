@@ -1,7 +1,8 @@
 /* Graphs: building, checking, text, gradients, passes. quern/ops.h has the operators.
  *
  * A graph owns everything in it: values and nodes are borrowed pointers, valid until
- * qn_graph_free. Nodes stay in the order of their making, which is an order they can run in.
+ * qn_graph_free, and belong to that graph alone. Nodes stay in the order of their making, which is
+ * an order they can run in.
  *
  * Builders are sticky: after a failure every one of them returns a value that stands for it, so
  * that a model is written without checks; qn_graph_check then reports the first cause, once. */
@@ -127,7 +128,7 @@ typedef struct QnPipelineOptions {
 
 /* What a graph goes through before it is planned: composites are lowered to what the device has,
  * then what `level` says. An error names the pass; the graph is then no longer of use. A name in
- * `off` that no pass has is an error. */
+ * `off` that no pass has is an error. NULL: level 2, nothing else. */
 QN_API QnStatus qn_pipeline_run(QnGraph *g, const QnPipelineOptions *o);
 
 #ifdef __cplusplus

@@ -50,7 +50,7 @@ QN_API void qn_store_free(QnStore *s);
 /* Takes in the graph's state nodes. A name met before must have the same type. Before alloc only,
  * unless all names are known. */
 QN_API QnStatus qn_store_add(QnStore *s, const QnGraph *g);
-QN_API QnStatus qn_store_alloc(QnStore *s); /* zeroed */
+QN_API QnStatus qn_store_alloc(QnStore *s); /* zeroed; a second time it does nothing */
 /* Fills every state as its node says, from the seed and the state's name: the same numbers whatever
  * else is in the store. */
 QN_API QnStatus qn_store_fill(QnStore *s, uint64_t seed);

@@ -81,6 +81,12 @@ static QnStatus field_check(const QnOp *op, const QnAttrField *f, const void *at
                            QN_MAX_RANK);
         return QN_OK;
     }
+    case QN_ATTR_DATA: {
+        const QnData *d = &AT_CONST(QnData, attr, f);
+        if (d->bytes && !d->p)
+            return qn_fail(QN_EARG, "%s: %s is NULL", op->name, f->name);
+        return QN_OK;
+    }
     default: return QN_OK;
     }
 }

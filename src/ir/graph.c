@@ -183,6 +183,7 @@ int32_t *qn_graph_uses(QnGraph *g)
 
 void qn_scope_push(QnGraph *g, const char *name)
 {
+    name = name ? name : "";
     size_t used = strlen(g->scope), n = strlen(name);
     /* A scope too deep for the buffer keeps its depth as a lone dot, so that pops still match. */
     bool fits = used + n + 2 < sizeof g->scope;

@@ -89,7 +89,7 @@ bool qn_shape_axis(const QnShape *s, int64_t axis, int *out)
 
 QnShape qn_shape_make(int rank, const QnDim *dims)
 {
-    QnShape s = { .rank = QN_MIN(rank, QN_MAX_RANK) };
+    QnShape s = { .rank = QN_MAX(QN_MIN(rank, QN_MAX_RANK), 0) };
     memcpy(s.dim, dims, (size_t)s.rank * sizeof(QnDim));
     return s;
 }

@@ -46,6 +46,11 @@ QnValue *qn_net_param_at(const QnNet *net, int64_t i)
 
 void qn_net_push(QnNet *net, const char *name)
 {
+    if (!name) {
+        qn_fail(QN_EARG, "a layer in '%s' has no name", net->scope);
+        qn_graph_poison(net->g);
+        return;
+    }
     size_t used = strlen(net->scope), n = strlen(name);
     if (used + n + 2 > sizeof net->scope) {
         qn_fail(QN_EARG, "the name '%s.%s' is over %zu characters", net->scope, name,

@@ -55,7 +55,8 @@ static const QnSample constant_samples[] = {
 QN_API QnValue *qn_constant(QnGraph *g, QnDtype dtype, const QnShape *shape, const void *data)
 {
     QnType t = { .dtype = dtype, .shape = *shape };
-    int64_t bytes = qn_type_bytes(&t);
+    bool fits = shape->rank >= 0 && shape->rank <= QN_MAX_RANK; /* else emission refuses it */
+    int64_t bytes = fits ? qn_type_bytes(&t) : 0;
     Attr a = { dtype, { shape->rank, { 0 } }, { bytes < 0 ? 0 : (size_t)bytes, data } };
     memcpy(a.dims.d, shape->dim, sizeof a.dims.d);
     return qn_emit0(g, &qn_op_constant, &a);

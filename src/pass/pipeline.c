@@ -89,6 +89,8 @@ static QnStatus run_one(QnGraph *g, const QnPipelineOptions *o, const QnPassEntr
 
 QnStatus qn_pipeline_run(QnGraph *g, const QnPipelineOptions *o)
 {
+    static const QnPipelineOptions all = { .level = QN_O2 };
+    o = o ? o : &all;
     QN_TRY(check_list(o->off));
     QN_TRY(qn_graph_check(g));
     qn_graph_number(g);

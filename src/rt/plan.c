@@ -241,6 +241,8 @@ QnStatus qn_plan_new(QnGraph *g, QnDevice *d, QnStore *store, const QnPlanOption
                      QnPlan **out)
 {
     QN_TRY(qn_graph_check(g));
+    if (store && store->n && !store->base)
+        return qn_fail(QN_EARG, "the store is not allocated: call qn_store_alloc first");
     QnPlan *p = qn_alloc(sizeof *p);
     if (!p)
         return QN_ENOMEM;

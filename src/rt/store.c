@@ -88,6 +88,8 @@ QnStatus qn_store_add(QnStore *s, const QnGraph *g)
 QnStatus qn_store_alloc(QnStore *s)
 {
     int64_t at = 0;
+    if (s->base)
+        return QN_OK; /* and nothing can have been added since */
     for (int64_t i = 0; i < s->n; i++) {
         s->slots[i].offset = at;
         at += (s->slots[i].bytes + QN_ARENA_ALIGN - 1) / QN_ARENA_ALIGN * QN_ARENA_ALIGN;
@@ -146,9 +148,17 @@ static QnStatus relayout(const QnType *t, void *dst, const void *src, bool to_me
     return QN_OK;
 }
 
+static QnStatus check_access(const QnStore *s, const QnSlot *slot)
+{
+    if (!slot)
+        return qn_fail(QN_ENOTFOUND, "the store has no such state");
+    return s->base ? QN_OK : qn_fail(QN_EARG, "the store is not allocated: call qn_store_alloc");
+}
+
 QnStatus qn_store_write(QnStore *s, const QnSlot *slot, const void *src)
 {
     const QnBackend *b = s->device->backend;
+    QN_TRY(check_access(s, slot));
     if (slot->type.layout == QN_LAYOUT_PLAIN)
         return b->write(s->device, qn_store_ptr(s, slot), src, (size_t)slot->bytes);
     void *tmp = qn_alloc((size_t)slot->bytes);
@@ -163,6 +173,7 @@ QnStatus qn_store_write(QnStore *s, const QnSlot *slot, const void *src)
 QnStatus qn_store_read(const QnStore *s, const QnSlot *slot, void *dst)
 {
     const QnBackend *b = s->device->backend;
+    QN_TRY(check_access(s, slot));
     if (slot->type.layout == QN_LAYOUT_PLAIN)
         return b->read(s->device, dst, qn_store_ptr(s, slot), (size_t)slot->bytes);
     void *tmp = qn_alloc((size_t)slot->bytes);

@@ -181,6 +181,45 @@ static void test_builders_report_once(void **state)
     qn_graph_free(g);
 }
 
+/* What a caller can get wrong before anything has run. */
+static void test_misuse_is_an_error(void **state)
+{
+    QnValue *y;
+    QnGraph *g = linear(2, true, &y);
+    QnStore *s = qn_store_new(device);
+    QnPlan *p = NULL;
+    float w[6];
+    assert_ok(qn_store_add(s, g));
+    assert_fails(qn_store_fill(s, 1), QN_EARG, "not allocated");
+    assert_fails(qn_store_save(s, NULL, "/tmp/quern_test_never"), QN_EARG, "not allocated");
+    assert_fails(qn_plan_new(g, device, s, NULL, &p), QN_EARG, "not allocated");
+    assert_ok(qn_store_alloc(s));
+    assert_ok(qn_store_fill(s, 1));
+    assert_ok(qn_store_alloc(s)); /* keeps what is there */
+    read_weight(s, w);
+    assert_true(w[0] != 0);
+    assert_fails(qn_store_read(s, qn_store_find(s, "no"), w), QN_ENOTFOUND, "no such state");
+    assert_fails(qn_plan_new(g, device, NULL, NULL, &p), QN_ENOTFOUND, "fc.weight");
+    assert_ok(qn_pipeline_run(g, NULL));
+    qn_store_free(s);
+    qn_graph_free(g);
+
+    g = qn_graph_new();
+    qn_constant(g, QN_DTYPE_F32, &QN_SHAPE(3), NULL);
+    assert_fails(qn_graph_check(g), QN_EARG, "NULL");
+    qn_graph_free(g);
+    g = qn_graph_new();
+    qn_constant(g, QN_DTYPE_F32, &(QnShape){ .rank = 99 }, w);
+    assert_fails(qn_graph_check(g), QN_ESHAPE, "rank 99");
+    qn_graph_free(g);
+    g = qn_graph_new();
+    QnNet *net = qn_net_new(g, true);
+    qn_nn_linear(net, NULL, qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(8, 3)), 2, true);
+    assert_fails(qn_graph_check(g), QN_EARG, "no name");
+    qn_net_free(net);
+    qn_graph_free(g);
+}
+
 static void test_symbols_are_bound(void **state)
 {
     QnGraph *g = qn_graph_new(), *bound = NULL;
