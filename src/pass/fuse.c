@@ -66,7 +66,7 @@ static void raise_levels(Fuse *f)
 }
 
 /* Bytes that would have to be kept for n to run at this level: operands that nobody else needs
- * that late. */
+ * that late, or shortly before. */
 static double kept_for(const Fuse *f, const QnNode *n, int64_t level)
 {
     double bytes = 0;
@@ -74,15 +74,14 @@ static double kept_for(const Fuse *f, const QnNode *n, int64_t level)
         const QnValue *v = n->in[i];
         bool late = (v->node->op->traits & QN_LEAF) || f->users.is_output[v->id];
         for (int64_t k = f->users.start[v->id]; !late && k < f->users.start[v->id + 1]; k++)
-            late = f->users.users[k] != n && f->level[f->users.users[k]->id] >= level - f->slack;
+            late = f->users.users[k] != n && f->level[f->users.users[k]->id] >= level - 1;
         bytes += late ? 0 : bytes_of(v);
     }
     return bytes;
 }
 
 /* A map whose users all stand in one later group joins it if that keeps no more bytes alive than
- * its result takes: masks of a backward step, for instance. With a memory budget it is enough that
- * the operands are kept until shortly before. */
+ * its result takes: masks of a backward step are made again from what it has to keep anyway. */
 static void sink(Fuse *f)
 {
     for (QnNode *n = f->graph->last; n; n = n->prev) {
