@@ -222,7 +222,9 @@ test_in()
 {
     local folder=$1 status=0 line
     shift
-    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@" |
+    # Tests run side by side with more threads than cores: who waits should sleep, not spin.
+    OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} \
+        ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@" |
         tee "$folder/tests.log" || status=$?
     line=$(grep -E '^[0-9]+% tests passed, ' "$folder/tests.log" || true)
     if [[ $line =~ ([0-9]+)\ tests\ failed\ out\ of\ ([0-9]+) ]]; then
@@ -244,7 +246,10 @@ cmd_demo()
 {
     cmd_build
     [[ -x build/quern ]] || die "this tree has no program yet"
-    exec build/quern train recipes/fashion-mnist-demo.yaml "$@"
+    local out=()
+    [[ " $* " == *" -o "* || " $* " == *" --out"* ]] ||
+        out=(-o "runs/demo-$(date +%Y%m%d-%H%M%S)") # a folder of its own, so that it can be repeated
+    exec build/quern train recipes/fashion-mnist-demo.yaml "${out[@]}" "$@"
 }
 
 cmd_bench()
