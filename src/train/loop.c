@@ -20,6 +20,7 @@ typedef struct Run {
     QnTrainResult *result;
     int64_t eval_every, checkpoint_every;
     int64_t record_every, saved_update;
+    bool told_of_skips;
     int64_t busy_ns; /* in updates, of this process, its first ones left out */
     int64_t busy_samples, first_updates;
 } Run;
@@ -188,6 +189,19 @@ static QnStatus after_update(Run *run)
     return is_due(run, run->checkpoint_every) || patience_is_over(run) ? save(run) : QN_OK;
 }
 
+/* The first broken file is told of at once: often all of a kind are broken. */
+static void note_first_skip(Run *run)
+{
+    QnSkip skip;
+    if (run->told_of_skips || qn_dataset_skip_count(run->data->train) == 0)
+        return;
+    run->told_of_skips = true;
+    if (qn_dataset_skip_at(run->data->train, 0, &skip) != QN_OK)
+        return;
+    note(run, skip.text);
+    qn_free(skip.text);
+}
+
 static QnStatus loop(Run *run, int64_t start_ns)
 {
     const QnTrainEvents *ev = run->events;
@@ -197,6 +211,7 @@ static QnStatus loop(Run *run, int64_t start_ns)
             run->result->first_step_seconds = (double)(qn_clock_ns() - start_ns) * 1e-9;
         if (ev->step)
             ev->step(ev->ctx, &run->status);
+        note_first_skip(run);
         QN_TRY(after_update(run));
         if (ev->stop && ev->stop(ev->ctx)) {
             run->result->interrupted = run->progress.update < run->status.n_updates;
@@ -233,6 +248,24 @@ static QnStatus resume(Run *run)
     return st;
 }
 
+/* Names the samples that were passed over, or as many as one wants to read. */
+static void note_skips(const Run *run, const QnDataset *ds)
+{
+    enum { MOST = 20 };
+    int64_t n = ds ? qn_dataset_skip_count(ds) : 0;
+    char text[64];
+    for (int64_t i = 0; i < n && i < MOST; i++) {
+        QnSkip skip;
+        if (qn_dataset_skip_at(ds, i, &skip) != QN_OK)
+            return;
+        note(run, skip.text);
+        qn_free(skip.text);
+    }
+    snprintf(text, sizeof text, "%lld broken samples in all were passed over", (long long)n);
+    if (n > MOST)
+        note(run, text);
+}
+
 /* The model that is reported: the best if it was kept, else the last. Whoever interrupts wants to
  * be gone soon: then there is no more than the last evaluation. */
 static QnStatus finish(Run *run)
@@ -251,6 +284,8 @@ static QnStatus finish(Run *run)
         qn_evaluation_fini(&res->last);
         QN_TRY(qn_evaluate(run->s, run->data->test, eval_progress, run, &res->last));
     }
+    note_skips(run, run->data->train);
+    note_skips(run, run->data->test);
     res->updates = run->progress.update;
     res->train_seconds = run->progress.train_seconds;
     res->samples_per_second = run->status.samples_per_second;
