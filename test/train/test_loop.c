@@ -147,6 +147,54 @@ static void test_resume_from_any_update(void **state)
     }
 }
 
+/* The same for numbers as targets and for text. */
+static void resume_of(const char *path, const char *name)
+{
+    Outcome whole = { 0 };
+    Toy t;
+    char folder[32], cut[32], recipe_path[512];
+    snprintf(recipe_path, sizeof recipe_path, "%s", path);
+    snprintf(folder, sizeof folder, "%s-whole", name);
+    TOY_OPEN(&t, recipe_path, NULL);
+    assert_ok(run_toy(&t, folder, false, &whole));
+    toy_close(&t);
+    for (int64_t at = 1; at < whole.result.updates; at += 3) {
+        Outcome o = { .stop_at = at };
+        snprintf(cut, sizeof cut, "%s-%d", name, (int)at);
+        for (int k = 0; k < 2; k++) {
+            TOY_OPEN(&t, recipe_path, NULL);
+            assert_ok(run_toy(&t, cut, k == 1, &o));
+            toy_close(&t);
+            o.stop_at = 0;
+        }
+        assert_string_equal(whole.digest, o.digest);
+        assert_true(whole.result.last.loss == o.result.last.loss);
+    }
+}
+
+static void test_resume_of_other_tasks(void **state)
+{
+    char text[4096] = "a,b,y\n";
+    for (int i = 0; i < 60; i++) {
+        size_t n = strlen(text);
+        double a = toy_noise((uint32_t)i) * 1e-9, b = toy_noise((uint32_t)i + 500) * 1e-9;
+        snprintf(text + n, sizeof text - n, "%.4f,%.4f,%.4f\n", a, b, a - 2 * b);
+    }
+    temp_file("r.csv", text, strlen(text));
+    resume_of(toy_recipe("csv.json",
+                         "{'task': 'regress', 'data': {'format': 'csv', 'train': 'r.csv', "
+                         "'standardize': true}, 'model': {'name': 'mlp', 'hidden': [4], "
+                         "'dropout': 0.1}, 'train': {'epochs': 3, 'batch': 8, 'lr': 0.01}}"),
+              "csv");
+    temp_file("t.txt", text, strlen(text));
+    resume_of(toy_recipe("text.json",
+                         "{'task': 'language', 'data': {'format': 'text', 'train': 't.txt', "
+                         "'window': 8}, 'model': {'name': 'gpt2', 'layers': 1, 'heads': 2, "
+                         "'width': 8, 'dropout': 0.1}, 'train': {'steps': 14, 'batch': 4, "
+                         "'lr': 0.01, 'eval': {'every': 5}}}"),
+              "text");
+}
+
 static void test_resume_with_nothing_there(void **state)
 {
     Outcome a = { 0 }, b = { 0 };
