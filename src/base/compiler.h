@@ -26,6 +26,8 @@
 #endif
 /* In a typedef of float: a vector of so many bytes, which may lie anywhere a float may. */
 #define QN_VECTOR(bytes) __attribute__((vector_size(bytes), aligned(4), may_alias))
+/* The lanes of a and b, counted through, that the numbers name. */
+#define QN_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #if defined(__x86_64__)
 #define qn_cpu_has(feature) __builtin_cpu_supports(feature)
 #endif

@@ -34,6 +34,8 @@ QN_INLINE void pack_panel(QnDtype d, const void *x, int64_t at, int64_t si, int6
             for (int64_t i = 0; i < n; i++)
                 to[j * width + i] = load(d, x, at + i + j * sj);
         }
+    } else if (sj == 1 && d == QN_DTYPE_F32) {
+        qn_turn((const float *)x + at, si, n, k, to, width);
     } else {
         for (int64_t i = 0; i < n; i++) {
             for (int64_t j = 0; j < k; j++)

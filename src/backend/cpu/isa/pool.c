@@ -19,7 +19,7 @@ typedef struct Taps {
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
-    return a <= 0 ? 0 : (a + b - 1) / b;
+    return a <= 0 ? 0 : b == 1 ? a : (a + b - 1) / b; /* a division takes as long as a window */
 }
 
 static void taps_of_axis(const QnPool *p, int d, int64_t o, Taps *t, int64_t *count)

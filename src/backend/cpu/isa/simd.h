@@ -58,18 +58,40 @@ QN_INLINE float qn_vec_sum(QnVec v)
     return t[0];
 }
 
+typedef float QnVec4 QN_VECTOR(16);
+
+QN_INLINE void qn_turn_4x4(const float *from, int64_t from_step, float *to, int64_t to_step)
+{
+    QnVec4 a = *(const QnVec4 *)from, b = *(const QnVec4 *)(from + from_step);
+    QnVec4 c = *(const QnVec4 *)(from + 2 * from_step), d = *(const QnVec4 *)(from + 3 * from_step);
+    QnVec4 ab = QN_SHUFFLE(a, b, 0, 4, 1, 5), cd = QN_SHUFFLE(c, d, 0, 4, 1, 5);
+    QnVec4 ef = QN_SHUFFLE(a, b, 2, 6, 3, 7), gh = QN_SHUFFLE(c, d, 2, 6, 3, 7);
+    *(QnVec4 *)to = QN_SHUFFLE(ab, cd, 0, 1, 4, 5);
+    *(QnVec4 *)(to + to_step) = QN_SHUFFLE(ab, cd, 2, 3, 6, 7);
+    *(QnVec4 *)(to + 2 * to_step) = QN_SHUFFLE(ef, gh, 0, 1, 4, 5);
+    *(QnVec4 *)(to + 3 * to_step) = QN_SHUFFLE(ef, gh, 2, 3, 6, 7);
+}
+
 /* to[j * to_step + i] = from[i * from_step + j], in blocks that stay in the first-level cache. */
 QN_INLINE void qn_turn(const float *from, int64_t from_step, int64_t rows, int64_t columns,
                        float *to, int64_t to_step)
 {
-    for (int64_t i0 = 0; i0 < rows; i0 += 16) {
-        int64_t i1 = QN_MIN(rows, i0 + 16);
-        for (int64_t j0 = 0; j0 < columns; j0 += 16) {
-            int64_t j1 = QN_MIN(columns, j0 + 16);
-            for (int64_t j = j0; j < j1; j++) {
-                for (int64_t i = i0; i < i1; i++)
-                    to[j * to_step + i] = from[i * from_step + j];
+    int64_t whole = rows / 4 * 4;
+    for (int64_t j0 = 0; j0 < columns; j0 += 16) {
+        int64_t j1 = QN_MIN(columns, j0 + 16), j4 = j0 + (j1 - j0) / 4 * 4;
+        for (int64_t i = 0; i < whole; i += 4) {
+            const float *x = from + i * from_step;
+            float *y = to + i;
+            for (int64_t j = j0; j < j4; j += 4)
+                qn_turn_4x4(x + j, from_step, y + j * to_step, to_step);
+            for (int64_t j = j4; j < j1; j++) {
+                for (int64_t k = 0; k < 4; k++)
+                    y[j * to_step + k] = x[k * from_step + j];
             }
+        }
+        for (int64_t i = whole; i < rows; i++) {
+            for (int64_t j = j0; j < j1; j++)
+                to[j * to_step + i] = from[i * from_step + j];
         }
     }
 }
