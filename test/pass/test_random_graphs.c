@@ -71,8 +71,9 @@ static bool is_explained(double error, double want, double spread)
            (spread > 0 && error <= 10 * spread);
 }
 
-/* One node of the noisy evaluation: results are rounded, and those of arithmetic move a little. */
-static void noisy_node(Case *rng, const QnNode *n, double wobble, double **value)
+/* One node of the noisy evaluation: results are rounded, and those of arithmetic and constants move
+ * a little. false: numbers are so large that their squares overflow in f32. */
+static bool noisy_node(Case *rng, const QnNode *n, double wobble, double **value)
 {
     const double *in[QN_MAX_IN];
     double *out[QN_MAX_OUT];
@@ -82,33 +83,37 @@ static void noisy_node(Case *rng, const QnNode *n, double wobble, double **value
         out[i] = value[n->out[i].id] =
             qn_alloc_array((size_t)qn_shape_count(&n->out[i].type.shape) + 1, sizeof **out);
     if (qn_eval_node(n, in, out, false) != QN_OK)
-        return;
-    bool exact = n->op->traits & (QN_MOVES_DATA | QN_VIEW | QN_LEAF | QN_EFFECT);
+        return true;
+    bool exact = (n->op->traits & (QN_MOVES_DATA | QN_VIEW | QN_EFFECT)) && n->n_in, fits = true;
+    double flush = rnd(rng) % 8 ? wobble : 100 * wobble; /* what may as well be zero */
     for (int i = 0; i < n->n_out; i++) {
         const QnType *t = &n->out[i].type;
         for (int64_t k = 0; k < qn_shape_count(&t->shape); k++) {
             uint64_t cell;
+            fits &= !(fabs(out[i][k]) > 1e15);
             if (!exact && qn_dtype_is_float(t->dtype))
                 out[i][k] += wobble * (out[i][k] * uniform(rng, -1, 1) + 0.1 * uniform(rng, -1, 1));
-            if (!exact && fabs(out[i][k]) < wobble && (int64_t)(rnd(rng) & 1))
+            if (!exact && fabs(out[i][k]) < flush && (rnd(rng) & 1))
                 out[i][k] = 0;
             qn_dtype_from_f64(t->dtype, &out[i][k], &cell, 1);
             qn_dtype_to_f64(t->dtype, &cell, &out[i][k], 1);
         }
     }
+    return fits;
 }
 
 /* Element e of v when leaves and intermediates move by so much. */
 static double noisy(const Case *c, const QnValue *v, int64_t e, double wobble, uint64_t seed)
 {
     Case rng = { .rng = seed };
+    bool fits = true;
     double **value = qn_alloc_array((size_t)c->g->n_values + 1, sizeof *value);
     QN_GRAPH_EACH(c->g, n)
     {
         const Leaf *leaf =
             n->op->traits & (QN_INPUT | QN_STATE) ? case_leaf(c, qn_node_label(n)) : NULL;
         if (!leaf) {
-            noisy_node(&rng, n, wobble, value);
+            fits &= noisy_node(&rng, n, wobble, value);
             continue;
         }
         double *x = value[n->out[0].id] = qn_alloc_array((size_t)leaf->n + 1, sizeof *x);
@@ -117,7 +122,7 @@ static double noisy(const Case *c, const QnValue *v, int64_t e, double wobble, u
             x[i] = leaf->values[i] * (1 + (real ? wobble * uniform(&rng, -1, 1) : 0));
         }
     }
-    double got = value[v->id][e];
+    double got = fits ? value[v->id][e] : INFINITY;
     for (int64_t i = 0; i < c->g->n_values; i++)
         qn_free(value[i]);
     qn_free(value);
