@@ -361,6 +361,16 @@ static QnStatus make_absolute(QnYamlDoc *doc, const char *folder, const char *ke
     return st;
 }
 
+/* Without libyaml only JSON, which is YAML too, could be read again. */
+static QnStatus print_tree(QnYamlDoc *doc, char **text)
+{
+#ifdef QN_HAVE_YAML
+    return qn_yaml_print(qn_yaml_root(doc), text);
+#else
+    return qn_yaml_print_json(qn_yaml_root(doc), text);
+#endif
+}
+
 QnStatus qn_recipe_print(const QnRecipe *r, char **text)
 {
     static const char *const keys[] = {
@@ -371,12 +381,12 @@ QnStatus qn_recipe_print(const QnRecipe *r, char **text)
     QnYamlDoc *doc = NULL;
     if (!realpath(r->folder, folder))
         return qn_fail(QN_EIO, "%s: cannot find its folder: %s", r->path, strerror(errno));
-    QN_TRY(qn_yaml_print(qn_yaml_root(r->doc), &as_it_ran));
+    QN_TRY(print_tree(r->doc, &as_it_ran));
     QnStatus st = qn_yaml_parse(r->path, as_it_ran, strlen(as_it_ran), &doc);
     for (int i = 0; st == QN_OK && i < QN_COUNT(keys); i++)
         st = make_absolute(doc, folder, keys[i]);
     if (st == QN_OK)
-        st = qn_yaml_print(qn_yaml_root(doc), text);
+        st = print_tree(doc, text);
     qn_yaml_free(doc);
     qn_free(as_it_ran);
     return st;
