@@ -91,7 +91,7 @@ static bool noisy_node(Case *rng, const QnNode *n, double wobble, double **value
         for (int64_t k = 0; k < qn_shape_count(&t->shape); k++) {
             uint64_t cell;
             fits &= !(fabs(out[i][k]) > 1e15);
-            if (!exact && qn_dtype_is_float(t->dtype))
+            if (!exact && out[i][k] != 0 && qn_dtype_is_float(t->dtype))
                 out[i][k] += wobble * (out[i][k] * uniform(rng, -1, 1) + 0.1 * uniform(rng, -1, 1));
             if (!exact && fabs(out[i][k]) < flush && (rnd(rng) & 1))
                 out[i][k] = 0;
