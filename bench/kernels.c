@@ -165,6 +165,21 @@ static QnValue *relu(QnGraph *g, const int64_t *d, QnLayout layout)
     return qn_relu(g, input(g, &QN_SHAPE(d[0]), layout));
 }
 
+static QnValue *gelu_tanh(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    return qn_gelu_tanh(g, input(g, &QN_SHAPE(d[0]), layout));
+}
+
+static QnValue *gelu(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    return qn_gelu(g, input(g, &QN_SHAPE(d[0]), layout));
+}
+
+static QnValue *silu(QnGraph *g, const int64_t *d, QnLayout layout)
+{
+    return qn_silu(g, input(g, &QN_SHAPE(d[0]), layout));
+}
+
 #define CONVS(...)                                                                                 \
     { "conv", conv, { __VA_ARGS__ }, true }, { "conv_dx", conv_dx, { __VA_ARGS__ }, true },        \
     {                                                                                              \
@@ -197,7 +212,10 @@ static const Case cases[] = {
     { "attention_grad", attention_grad, { 2, 8, 1024, 64 }, false },
     { "softmax", softmax, { 4096, 1000 }, false },
     { "layer_norm", layer_norm, { 8192, 512 }, false },
-    { "relu", relu, { 4 << 20 }, false },
+    { "relu", relu, { 1 << 20 }, false },
+    { "gelu_tanh", gelu_tanh, { 1 << 20 }, false },
+    { "gelu", gelu, { 1 << 20 }, false },
+    { "silu", silu, { 1 << 20 }, false },
     { "avg_pool", avg_pool, { 128, 64, 8, 8, 8 }, true },
 };
 
