@@ -152,3 +152,19 @@ static void test_attention(void **state)
         qn_graph_free(g);
     }
 }
+
+/* Operands of one value a channel, in both layouts: tiles of whole periods and others. */
+static void test_maps_of_channels(void **state)
+{
+    static const int64_t channels[] = { 1, 16, 64, 3, 512, 1024 };
+    for (int i = 0; i < 2 * QN_COUNT(channels); i++) {
+        QnGraph *g = qn_graph_new();
+        QnLayout l = (QnLayout)(i % 2);
+        QnShape s = QN_SHAPE(3, channels[i / 2], 7, 5), c = QN_SHAPE(1, channels[i / 2], 1, 1);
+        QnValue *x = check_input(g, QN_DTYPE_F32, &s, l);
+        QnValue *y = qn_mul(g, x, check_input(g, QN_DTYPE_F32, &c, QN_LAYOUT_PLAIN));
+        y->type.layout = l;
+        assert_true(check_node(g, y, -1, 1, 1e-6) > 0);
+        qn_graph_free(g);
+    }
+}

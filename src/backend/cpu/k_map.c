@@ -9,7 +9,12 @@
 
 enum { TILE = 512, MAX_INSTR = 64, MAX_OPERAND = 32, GRAIN = 16384 };
 
-typedef enum Access { CONTIGUOUS, SCALAR, STRIDED } Access;
+typedef enum Access {
+    CONTIGUOUS,
+    SCALAR,
+    PERIODIC, /* the same for every tile, such as one value a channel of channels-last images */
+    STRIDED
+} Access;
 
 typedef struct Operand {
     Access access;
@@ -121,6 +126,21 @@ static void collapse(MapState *m)
     m->rank = r;
 }
 
+/* Whether it is walked tightly over the inner axes, whose elements divide a tile, and is the same
+ * for all outer ones. */
+static bool is_periodic(const MapState *m, const Operand *o)
+{
+    int64_t period = 1;
+    int i = m->rank - 1;
+    for (; i >= 0 && o->stride[i] == period; i--)
+        period *= m->dim[i];
+    for (; i >= 0; i--) {
+        if (o->stride[i] != 0)
+            return false;
+    }
+    return TILE % period == 0;
+}
+
 static void classify(MapState *m)
 {
     for (int k = 0; k < m->n_in; k++) {
@@ -133,6 +153,8 @@ static void classify(MapState *m)
             tight *= m->dim[i];
         }
         o->access = contiguous ? CONTIGUOUS : scalar ? SCALAR : STRIDED;
+        if (o->access == STRIDED && is_periodic(m, o))
+            o->access = PERIODIC;
     }
 }
 
@@ -246,14 +268,13 @@ static void gather(const MapState *m, const Operand *o, const void *src, int64_t
         int64_t run = QN_MIN(n, m->dim[inner] - index[inner]), s = o->stride[inner];
         if (s == 1) {
             load_f32(m, o->dtype, src, at, dst, run);
-        } else {
+        } else if (s == 0) {
             load_f32(m, o->dtype, src, at, dst, 1);
-            for (int64_t k = 1; k < run; k++) {
-                if (s == 0)
-                    dst[k] = dst[0];
-                else
-                    load_f32(m, o->dtype, src, at + k * s, dst + k, 1);
-            }
+            for (int64_t k = 1; k < run; k++)
+                dst[k] = dst[0];
+        } else {
+            for (int64_t k = 0; k < run; k++)
+                load_f32(m, o->dtype, src, at + k * s, dst + k, 1);
         }
         dst += run;
         n -= run;
@@ -325,6 +346,8 @@ static void run_part(void *ctx, int64_t part)
     for (int k = 0; k < m->n_reg; k++)
         own[k] = r->registers + (part * m->n_reg + k) * TILE;
     for (int k = 0; k < m->n_in; k++) {
+        if (m->in[k].access == PERIODIC)
+            gather(m, &m->in[k], r->in[k], 0, own[k], QN_MIN((int64_t)TILE, m->count));
         if (m->in[k].access != SCALAR)
             continue;
         load_f32(m, m->in[k].dtype, r->in[k], 0, own[k], 1);
