@@ -1,7 +1,7 @@
 /* quern_bench_rows --list
  * quern_bench_rows --limits [--threads N]
  * quern_bench_rows NAME [--threads N] [--seconds S] [--choices FILE] [--peaks F,B] [--cpu-time]
- * [--tune] [--serve]
+ * [--tune] [--profile] [--serve]
  *
  * Measures one row of the speed table and prints a JSON object of it. --choices names a file of
  * kernel choices, as `quern tune` writes it; --tune measures first what the file has not yet, and
@@ -114,7 +114,7 @@ static int usage(void)
 {
     fputs("usage: quern_bench_rows --list | --limits [--threads N] | NAME [--threads N] "
           "[--seconds S] [--choices FILE] [--peaks FLOPS,BYTES] "
-          "[--recipe FILE] [--cpu-time] [--tune] [--serve]\n",
+          "[--recipe FILE] [--cpu-time] [--tune] [--profile] [--serve]\n",
           stderr);
     return 2;
 }
@@ -152,6 +152,8 @@ static bool parse(int argc, char **argv, MeasureOptions *o, Command *c)
             c->serve = true;
         else if (!strcmp(argv[i], "--tune"))
             o->tune = true;
+        else if (!strcmp(argv[i], "--profile"))
+            o->profile = true;
         else if (!strcmp(argv[i], "--cpu-time"))
             o->cpu_time = true;
         else if (argv[i][0] != '-')

@@ -53,6 +53,13 @@ int64_t measure_clock_ns(const MeasureOptions *o)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Seconds from the start of the process, where they are asked for. */
+static void stage(const Bench *b, const char *what)
+{
+    if (b->options.profile)
+        fprintf(stderr, "%8.3f s of CPU time: %s\n", (double)clock() / CLOCKS_PER_SEC, what);
+}
+
 /* ---- graphs ---- */
 
 static bool is_timed(const Row *row)
@@ -72,7 +79,7 @@ static QnStatus optimise(Bench *b, QnGraph *g)
 
 static QnStatus compile(Bench *b, Variant *v)
 {
-    QnPlanOptions o = { .choices = b->choices };
+    QnPlanOptions o = { .choices = b->choices, .profile = b->options.profile };
     qn_plan_free(v->plan);
     v->plan = NULL;
     return qn_plan_new(v->g, b->device, v->store, &o, &v->plan);
@@ -113,8 +120,10 @@ static QnStatus open_variant(Bench *b, Variant *v, QnLayout layout)
     Build build = { v->g, &v->net, b->row->dim, 0 };
     QN_TRY(b->row->build(&build, layout));
     QN_TRY(qn_graph_check(v->g));
+    stage(b, "graph built");
     if (b->row->how != HOW_LAYOUTS) /* there is but the operator, and its layout is given */
         QN_TRY(optimise(b, v->g));
+    stage(b, "passes run");
     QN_GRAPH_EACH(v->g, n)
     {
         if (n->op == &qn_op_input)
@@ -125,7 +134,10 @@ static QnStatus open_variant(Bench *b, Variant *v, QnLayout layout)
     QN_TRY(qn_store_add(v->store, v->g));
     QN_TRY(qn_store_alloc(v->store));
     QN_TRY(qn_store_fill(v->store, 1));
-    return compile(b, v);
+    stage(b, "states filled");
+    QN_TRY(compile(b, v));
+    stage(b, "planned");
+    return QN_OK;
 }
 
 static void close_variant(Variant *v)
@@ -333,6 +345,7 @@ static QnStatus measure_first_step(Bench *b, Measured *out)
     if (!start)
         return qn_fail(QN_EUSAGE, "QUERN_BENCH_START_NS is not set; bench/run.py sets it");
     QN_TRY(run_once(b, 0, &ns));
+    stage(b, "first step done");
     out->value = in_unit(b->row, (double)(qn_clock_ns() - strtoll(start, NULL, 10)));
     out->runs = 1;
     return QN_OK;
@@ -356,5 +369,7 @@ QnStatus bench_measure(Bench *b, Measured *out)
     }
     out->value = in_unit(b->row, best);
     out->limit = in_unit(b->row, limit_ns(b));
+    if (b->options.profile)
+        return profile_print(b->recipe ? recipe_plan(b->recipe) : b->variants[0].plan, &b->limits);
     return QN_OK;
 }

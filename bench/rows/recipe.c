@@ -36,7 +36,7 @@ static QnStatus open_all(RecipeBench *r, const MeasureOptions *o, QnDevice *d,
     snprintf(threads, sizeof threads, "train.threads=%d", o->n_threads);
     QN_TRY(qn_recipe_open(o->recipe, settings, 1, &r->recipe));
     QN_TRY(qn_data_open(r->recipe, &r->data));
-    QnSessionOptions how = { .choices = choices, .training = true };
+    QnSessionOptions how = { .choices = choices, .training = true, .profile = o->profile };
     QN_TRY(qn_session_new(r->recipe, qn_dataset_spec(r->data.train), d, &how, &r->session));
     QnLoaderOptions l = { .batch = r->session->batch,
                           .workers = (int)r->recipe->data.workers,

@@ -73,6 +73,7 @@ typedef struct MeasureOptions {
     int n_threads;
     double seconds;      /* to measure for */
     bool cpu_time;       /* of this process; a measure for one thread on a busy machine */
+    bool profile;        /* print where the time goes */
     bool tune;           /* choose kernels for what was never measured, and keep the choices */
     const char *choices; /* file of choices; NULL: ranks decide */
     QnLimits peaks;      /* zeros: to be measured */
@@ -103,5 +104,8 @@ int64_t recipe_steps(const RecipeBench *r); /* of one run */
 /* Nanoseconds of one run: an epoch, or a step. */
 QnStatus recipe_run(RecipeBench *r, double *ns);
 void recipe_close(RecipeBench *r);
+
+/* Of a plan that was made to profile. */
+QnStatus profile_print(const QnPlan *p, const QnLimits *limits);
 
 #endif

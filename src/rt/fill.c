@@ -1,4 +1,5 @@
-/* How states start. */
+/* How states start. Numbers are drawn by their position in the state's own sequence, so that any
+ * thread can draw any part of it. */
 #include "base/hash.h"
 #include "base/rng.h"
 #include "quern/attrs.h"
@@ -7,7 +8,31 @@
 #include <math.h>
 #include <string.h>
 
-static void fill_state(const QnStateAttr *a, QnRng *rng, float *x, int64_t n)
+enum { PART = 4096 }; /* elements that one thread draws at a time */
+
+typedef struct Fill {
+    const QnStateAttr *attr;
+    uint64_t seed, stream;
+    char *out; /* n elements of the slot's dtype */
+    QnDtype dtype;
+    int64_t n;
+} Fill;
+
+static float truncated(QnRng *rng)
+{
+    float z = qn_rng_normal(rng);
+    while (fabsf(z) > 2)
+        z = qn_rng_normal(rng);
+    return z;
+}
+
+/* Words of the sequence that each element takes; 0: it depends on the words. */
+static int words_each(const QnStateAttr *a)
+{
+    return a->init == QN_INIT_NORMAL ? 2 : a->init == QN_INIT_TRUNC_NORMAL ? 0 : 1;
+}
+
+static void draw(const QnStateAttr *a, QnRng *rng, float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         switch ((QnInit)a->init) {
@@ -15,38 +40,73 @@ static void fill_state(const QnStateAttr *a, QnRng *rng, float *x, int64_t n)
         case QN_INIT_CONSTANT: x[i] = (float)a->a; break;
         case QN_INIT_UNIFORM: x[i] = (float)(a->a + (a->b - a->a) * qn_rng_uniform(rng)); break;
         case QN_INIT_NORMAL: x[i] = (float)(a->a + a->b * qn_rng_normal(rng)); break;
-        case QN_INIT_TRUNC_NORMAL: {
-            float z = qn_rng_normal(rng);
-            while (fabsf(z) > 2)
-                z = qn_rng_normal(rng);
-            x[i] = (float)(a->a + a->b * z);
-            break;
-        }
+        case QN_INIT_TRUNC_NORMAL: x[i] = (float)(a->a + a->b * truncated(rng)); break;
         }
     }
 }
 
+static void fill_part(const Fill *f, QnRng *rng, int64_t part)
+{
+    float x[PART];
+    int64_t begin = part * PART, n = QN_MIN(f->n - begin, (int64_t)PART);
+    draw(f->attr, rng, x, n);
+    qn_dtype_from_f32(f->dtype, x, f->out + (size_t)begin * qn_dtype_bytes(f->dtype), n);
+}
+
+static void fill(const Fill *f, int n_threads)
+{
+    int64_t n_parts = (f->n + PART - 1) / PART;
+    int words = words_each(f->attr);
+    if (f->attr->init == QN_INIT_ZEROS) { /* in every dtype */
+        memset(f->out, 0, (size_t)f->n * qn_dtype_bytes(f->dtype));
+        return;
+    }
+    if (!words) {
+        QnRng rng;
+        qn_rng_init(&rng, f->seed, f->stream);
+        for (int64_t i = 0; i < n_parts; i++)
+            fill_part(f, &rng, i);
+        return;
+    }
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads) schedule(static) if (n_threads > 1 && n_parts > 1)
+#endif
+    for (int64_t i = 0; i < n_parts; i++) {
+        QnRng rng;
+        qn_rng_init(&rng, f->seed, f->stream);
+        qn_rng_seek(&rng, (uint64_t)(i * PART * words));
+        fill_part(f, &rng, i);
+    }
+    (void)n_threads;
+}
+
+static QnStatus fill_slot(QnStore *store, const QnSlot *slot, uint64_t seed)
+{
+    const QnDevice *d = store->device;
+    const char *name = slot->name;
+    if (!strncmp(name, "ema.", 4))
+        name += 4; /* an average starts as what it averages */
+    Fill f = { .attr = slot->attr,
+               .seed = seed,
+               .stream = qn_hash_str(name),
+               .dtype = slot->type.dtype,
+               .n = qn_shape_count(&slot->type.shape) };
+    if (d->backend->is_host && slot->type.layout == QN_LAYOUT_PLAIN) {
+        f.out = qn_store_ptr(store, slot);
+        fill(&f, d->env.n_threads);
+        return QN_OK;
+    }
+    if (!(f.out = qn_alloc((size_t)slot->bytes + 1)))
+        return QN_ENOMEM;
+    fill(&f, d->env.n_threads);
+    QnStatus st = qn_store_write(store, slot, f.out);
+    qn_free(f.out);
+    return st;
+}
+
 QnStatus qn_store_fill(QnStore *store, uint64_t seed)
 {
-    for (int64_t i = 0; i < store->n; i++) {
-        const QnSlot *slot = &store->slots[i];
-        const char *name = slot->name;
-        if (!strncmp(name, "ema.", 4))
-            name += 4; /* an average starts as what it averages */
-        QnRng rng;
-        int64_t n = qn_shape_count(&slot->type.shape);
-        qn_rng_init(&rng, seed, qn_hash_str(name));
-        float *x = qn_alloc_array((size_t)n + 1, sizeof *x);
-        void *narrow = qn_alloc((size_t)slot->bytes + 1);
-        QnStatus st = x && narrow ? QN_OK : QN_ENOMEM;
-        if (st == QN_OK) {
-            fill_state(slot->attr, &rng, x, n);
-            qn_dtype_from_f32(slot->type.dtype, x, narrow, n);
-            st = qn_store_write(store, slot, narrow);
-        }
-        qn_free(x);
-        qn_free(narrow);
-        QN_TRY(st);
-    }
+    for (int64_t i = 0; i < store->n; i++)
+        QN_TRY(fill_slot(store, &store->slots[i], seed));
     return QN_OK;
 }

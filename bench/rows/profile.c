@@ -1,0 +1,88 @@
+/* Where a row's time goes: nodes of one kind together, the largest gap to the limit first. */
+#include "rows.h"
+
+#include "rt/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Kind {
+    char what[160]; /* operator, kernel, type */
+    double ns, limit_ns;
+    int64_t n;
+} Kind;
+
+static int by_gap(const void *a, const void *b)
+{
+    const Kind *x = a, *y = b;
+    double p = x->ns - x->limit_ns, q = y->ns - y->limit_ns;
+    return p > q ? -1 : p < q;
+}
+
+static int by_what(const void *a, const void *b)
+{
+    const Kind *x = a, *y = b;
+    return strcmp(x->what, y->what);
+}
+
+static void describe(const QnPlanStep *s, Kind *k)
+{
+    char in[QN_TYPE_TEXT_BYTES] = "", out[QN_TYPE_TEXT_BYTES] = "";
+    const QnNode *n = s->node;
+    if (n->n_in && n->in[0])
+        qn_type_text(&n->in[0]->type, in);
+    if (n->n_out)
+        qn_type_text(&n->out[0].type, out);
+    snprintf(k->what, sizeof k->what, "%-16s %-22s %.48s -> %.48s", n->op->name, s->kernel->name,
+             in, out);
+}
+
+/* Sorted and with equal kinds added up; returns how many are left. */
+static int64_t merge(Kind *kinds, int64_t n)
+{
+    int64_t to = 0;
+    qsort(kinds, (size_t)n, sizeof *kinds, by_what);
+    for (int64_t i = 0; i < n; i++) {
+        if (to && !strcmp(kinds[to - 1].what, kinds[i].what)) {
+            kinds[to - 1].ns += kinds[i].ns;
+            kinds[to - 1].limit_ns += kinds[i].limit_ns;
+            kinds[to - 1].n += kinds[i].n;
+        } else {
+            kinds[to++] = kinds[i];
+        }
+    }
+    qsort(kinds, (size_t)to, sizeof *kinds, by_gap);
+    return to;
+}
+
+QnStatus profile_print(const QnPlan *p, const QnLimits *limits)
+{
+    int64_t n = qn_plan_n_steps(p);
+    Kind *kinds = qn_alloc_array((size_t)n + 1, sizeof *kinds);
+    double total = 0, least = 0;
+    if (!kinds)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < n; i++) {
+        QnPlanStep s = qn_plan_step(p, i);
+        Kind *k = &kinds[i];
+        describe(&s, k);
+        k->ns = s.runs ? (double)s.ns / (double)s.runs : 0;
+        k->limit_ns = qn_cpu_limit_ns(limits, &s.cost);
+        k->n = 1;
+        total += k->ns;
+        least += k->limit_ns;
+    }
+    printf("%lld nodes: %.3f ms, limit %.3f ms\n   share    gap       ms  limit ms  count\n",
+           (long long)n, total * 1e-6, least * 1e-6);
+    n = merge(kinds, n);
+    for (int64_t i = 0; i < n; i++) {
+        const Kind *k = &kinds[i];
+        printf("%6.1f %% %4.0f %% %8.3f  %8.3f  %5lld  %s\n", 100 * k->ns / fmax(total, 1),
+               100 * (k->ns - k->limit_ns) / fmax(total - least, 1), k->ns * 1e-6,
+               k->limit_ns * 1e-6, (long long)k->n, k->what);
+    }
+    qn_free(kinds);
+    return QN_OK;
+}
