@@ -136,9 +136,11 @@ QnValue *qn_nn_attention(QnNet *net, const char *name, QnValue *x, const QnAtten
     qn_net_push(net, name);
     int64_t kv = shared * d;
     QnValue *qkv = qn_nn_linear_init(net, "c_attn", x, width + 2 * kv, spec->bias, &in);
-    QnValue *q = split_heads(g, qn_slice_axis(g, qkv, 2, 0, width), heads);
-    QnValue *k = split_heads(g, qn_slice_axis(g, qkv, 2, width, width + kv), shared);
-    QnValue *v = split_heads(g, qn_slice_axis(g, qkv, 2, width + kv, width + 2 * kv), shared);
+    /* one split, as its gradient is one concat: that of three slices would be a sum of three */
+    QnNode *parts = qn_split_sizes(g, qkv, 2, &(QnDims){ 3, { width, kv, kv } });
+    QnValue *q = split_heads(g, qn_node_out(g, parts, 0), heads);
+    QnValue *k = split_heads(g, qn_node_out(g, parts, 1), shared);
+    QnValue *v = split_heads(g, qn_node_out(g, parts, 2), shared);
     QnValue *y = join_heads(g, qn_attention(g, q, k, v, NULL, spec->causal, 0));
     y = qn_nn_dropout(net, qn_nn_linear_init(net, "c_proj", y, width, spec->bias, &out),
                       spec->dropout);
