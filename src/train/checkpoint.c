@@ -2,23 +2,13 @@
 
 #include "base/json.h"
 #include "io/safetensors.h"
+#include "train/run_folder.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { FORMAT_VERSION = 1, PATH_BYTES = 4096, INDEX_LIMIT = 1 << 20 };
-
-static QnStatus join(char out[PATH_BYTES], const char *a, const char *b)
-{
-    int n = snprintf(out, PATH_BYTES, "%s/%s", a, b);
-    return n < PATH_BYTES ? QN_OK : qn_fail(QN_EARG, "path too long: %s/%s", a, b);
-}
+enum { FORMAT_VERSION = 1, INDEX_LIMIT = 1 << 20 };
 
 /* ---- writing ---- */
 
@@ -98,37 +88,14 @@ static QnStatus write_index(const char *path, const char *digest, const QnProgre
     return st;
 }
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    return !strncmp(text, prefix, strlen(prefix));
-}
-
-/* A checkpoint's folder holds two files, or the temporary ones of a process that was killed while
- * it wrote them; anything else in it is not ours to remove. */
-static void remove_folder(const char *folder)
-{
-    char path[PATH_BYTES];
-    DIR *d = opendir(folder);
-    if (!d)
-        return;
-    for (struct dirent *e; (e = readdir(d));) {
-        bool ours =
-            starts_with(e->d_name, "model.safetensors") || starts_with(e->d_name, "index.json");
-        if (ours && join(path, folder, e->d_name) == QN_OK)
-            unlink(path);
-    }
-    closedir(d);
-    rmdir(folder);
-}
-
 static QnStatus write_folder(const char *folder, const QnStore *store, const QnProgress *p)
 {
-    char path[PATH_BYTES], digest[QN_SHA256_HEX];
+    char path[QN_RUN_PATH_BYTES], digest[QN_SHA256_HEX];
     QN_TRY(qn_file_make_dirs(folder));
-    QN_TRY(join(path, folder, "model.safetensors"));
+    QN_TRY(qn_run_folder_join(path, folder, "model.safetensors"));
     QN_TRY(write_model(path, store));
     QN_TRY(file_digest(path, digest));
-    QN_TRY(join(path, folder, "index.json"));
+    QN_TRY(qn_run_folder_join(path, folder, "index.json"));
     QN_TRY(write_index(path, digest, p));
     return qn_file_sync_dir(folder);
 }
@@ -136,11 +103,11 @@ static QnStatus write_folder(const char *folder, const QnStore *store, const QnP
 /* Writes beside `final` and moves it there; an older folder of that name gives way at the end. */
 static QnStatus write_and_place(const char *final, const QnStore *store, const QnProgress *p)
 {
-    char fresh[PATH_BYTES], old[PATH_BYTES];
+    char fresh[QN_RUN_PATH_BYTES], old[QN_RUN_PATH_BYTES];
     snprintf(fresh, sizeof fresh, "%.4000s.part", final);
     snprintf(old, sizeof old, "%.4000s.old", final);
-    remove_folder(fresh);
-    remove_folder(old);
+    qn_run_folder_remove(fresh);
+    qn_run_folder_remove(old);
     QnStatus st = write_folder(fresh, store, p);
     if (st == QN_OK && qn_file_exists(final))
         st = qn_file_rename(final, old);
@@ -150,110 +117,26 @@ static QnStatus write_and_place(const char *final, const QnStore *store, const Q
         QnError error = *qn_error_last();
         if (!qn_file_exists(final) && qn_file_exists(old))
             rename(old, final);
-        remove_folder(fresh);
+        qn_run_folder_remove(fresh);
         return qn_error_adopt(&error);
     }
-    remove_folder(old);
-    return QN_OK;
-}
-
-/* ---- the list of checkpoints ---- */
-
-/* Puts right what a process left that was killed between two steps of write_and_place: a folder
- * whose name ends in .old comes back if its successor never came, unfinished ones go. */
-static void tidy(const char *parent)
-{
-    char path[PATH_BYTES], final[PATH_BYTES];
-    DIR *d = opendir(parent);
-    if (!d)
-        return;
-    for (struct dirent *e; (e = readdir(d));) {
-        char *dot = strrchr(e->d_name, '.');
-        bool ours = starts_with(e->d_name, "best.") || (e->d_name[0] >= '0' && e->d_name[0] <= '9');
-        if (!dot || !ours || join(path, parent, e->d_name) != QN_OK)
-            continue;
-        snprintf(final, sizeof final, "%.*s", (int)(strlen(path) - strlen(dot)), path);
-        if (!strcmp(dot, ".old") && !qn_file_exists(final))
-            rename(path, final);
-        else if (!strcmp(dot, ".old") || !strcmp(dot, ".part"))
-            remove_folder(path);
-    }
-    closedir(d);
-}
-
-static int newest_first(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
-/* Updates for which there is a folder, newest first; *list is the caller's to qn_free. */
-static QnStatus list_updates(const char *folder, int64_t **list, int64_t *n)
-{
-    int64_t cap = 0;
-    *list = NULL;
-    *n = 0;
-    DIR *d = opendir(folder);
-    if (!d)
-        return errno == ENOENT ? QN_OK
-                               : qn_fail(QN_EIO, "cannot list %s: %s", folder, strerror(errno));
-    for (struct dirent *e; (e = readdir(d));) {
-        char *end;
-        int64_t update = strtoll(e->d_name, &end, 10);
-        if (end == e->d_name || *end)
-            continue;
-        if (QN_GROW(*list, cap, *n) != QN_OK) {
-            closedir(d);
-            qn_free(*list);
-            *list = NULL;
-            return QN_ENOMEM;
-        }
-        (*list)[(*n)++] = update;
-    }
-    closedir(d);
-    if (*n)
-        qsort(*list, (size_t)*n, sizeof **list, newest_first);
-    return QN_OK;
-}
-
-static void folder_of(char out[PATH_BYTES], const char *run, int64_t update)
-{
-    snprintf(out, PATH_BYTES, "%.4000s/checkpoints/%08" PRId64, run, update);
-}
-
-/* Removes all but the newest `keep` up to `update`, and those after it: what a run passes over when
- * it resumes, it comes to again. */
-static QnStatus prune(const char *run, int64_t update, int64_t keep)
-{
-    char folder[PATH_BYTES], parent[PATH_BYTES];
-    int64_t *list, n, kept = 0;
-    if (keep == 0)
-        return QN_OK;
-    QN_TRY(join(parent, run, "checkpoints"));
-    QN_TRY(list_updates(parent, &list, &n));
-    for (int64_t i = 0; i < n; i++) {
-        if (list[i] <= update && kept++ < keep)
-            continue;
-        folder_of(folder, run, list[i]);
-        remove_folder(folder);
-    }
-    qn_free(list);
+    qn_run_folder_remove(old);
     return QN_OK;
 }
 
 QnStatus qn_checkpoint_save(const char *run, const QnStore *store, const QnProgress *p,
                             int64_t keep)
 {
-    char folder[PATH_BYTES];
-    folder_of(folder, run, p->update);
+    char folder[QN_RUN_PATH_BYTES];
+    qn_run_folder_at(folder, run, p->update);
     QN_TRY(write_and_place(folder, store, p));
-    return prune(run, p->update, keep);
+    return qn_run_folder_prune(run, p->update, keep);
 }
 
 QnStatus qn_checkpoint_save_best(const char *run, const QnStore *store, const QnProgress *p)
 {
-    char folder[PATH_BYTES];
-    QN_TRY(join(folder, run, "best"));
+    char folder[QN_RUN_PATH_BYTES];
+    QN_TRY(qn_run_folder_join(folder, run, "best"));
     return write_and_place(folder, store, p);
 }
 
@@ -309,10 +192,10 @@ static QnStatus parse_index(const QnJson *o, QnProgress *p, const char **digest)
 
 static QnStatus read_index(const char *folder, QnArena *arena, QnProgress *p, const char **digest)
 {
-    char path[PATH_BYTES], *text;
+    char path[QN_RUN_PATH_BYTES], *text;
     size_t bytes;
     const QnJson *o;
-    QN_TRY(join(path, folder, "index.json"));
+    QN_TRY(qn_run_folder_join(path, folder, "index.json"));
     QN_TRY(qn_file_read(path, INDEX_LIMIT, &text, &bytes));
     QnStatus st = qn_json_parse(arena, text, bytes, &o);
     qn_free(text);
@@ -359,12 +242,12 @@ static QnStatus load_model(const char *path, QnStore *store)
 QnStatus qn_checkpoint_load(const char *folder, QnStore *store, QnProgress *p)
 {
     QnArena *arena = qn_arena_new();
-    char path[PATH_BYTES], digest[QN_SHA256_HEX];
+    char path[QN_RUN_PATH_BYTES], digest[QN_SHA256_HEX];
     const char *expected = NULL;
     QnProgress progress = { 0 };
     QnStatus st = arena ? read_index(folder, arena, &progress, &expected) : QN_ENOMEM;
     if (st == QN_OK)
-        st = join(path, folder, "model.safetensors");
+        st = qn_run_folder_join(path, folder, "model.safetensors");
     if (st == QN_OK)
         st = file_digest(path, digest);
     if (st == QN_OK && strcmp(digest, expected))
@@ -388,14 +271,13 @@ static void pass_over(QnArena *arena, const char **skipped)
 static QnStatus load_newest(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
                             bool *found, const char **skipped)
 {
-    char parent[PATH_BYTES], folder[PATH_BYTES];
+    char folder[QN_RUN_PATH_BYTES];
     int64_t *list, n;
     *found = false;
-    QN_TRY(join(parent, run, "checkpoints"));
-    QN_TRY(list_updates(parent, &list, &n));
+    QN_TRY(qn_run_folder_list(run, &list, &n));
     QnStatus st = QN_OK;
     for (int64_t i = 0; i < n && !*found; i++) {
-        folder_of(folder, run, list[i]);
+        qn_run_folder_at(folder, run, list[i]);
         st = qn_checkpoint_load(folder, store, p);
         *found = st == QN_OK;
         if (st == QN_ENOMEM)
@@ -410,40 +292,24 @@ static QnStatus load_newest(const char *run, QnStore *store, QnProgress *p, QnAr
 QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, int64_t keep,
                               QnArena *arena, bool *found, const char **skipped)
 {
-    char parent[PATH_BYTES];
+    char best[QN_RUN_PATH_BYTES];
     *skipped = NULL;
-    QN_TRY(join(parent, run, "checkpoints"));
-    tidy(parent);
-    tidy(run);
+    qn_run_folder_tidy(run);
     QN_TRY(load_newest(run, store, p, arena, found, skipped));
     if (*found)
-        return prune(run, p->update, keep);
-    if (join(parent, run, "best") == QN_OK)
-        remove_folder(parent); /* of a run that never came to its first checkpoint */
-    return QN_OK;
-}
-
-/* The best of a run, also while it is being replaced. */
-static QnStatus find_best(const char *run, char folder[PATH_BYTES], bool *found)
-{
-    static const char *const names[] = { "best", "best.old" };
-    char index[PATH_BYTES];
-    *found = false;
-    for (int i = 0; i < QN_COUNT(names) && !*found; i++) {
-        QN_TRY(join(folder, run, names[i]));
-        QN_TRY(join(index, folder, "index.json"));
-        *found = qn_file_exists(index);
-    }
+        return qn_run_folder_prune(run, p->update, keep);
+    if (qn_run_folder_join(best, run, "best") == QN_OK)
+        qn_run_folder_remove(best); /* of a run that never came to its first checkpoint */
     return QN_OK;
 }
 
 QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnArena *arena,
                                 const char **skipped)
 {
-    char folder[PATH_BYTES];
+    char folder[QN_RUN_PATH_BYTES];
     bool found;
     *skipped = NULL;
-    QN_TRY(find_best(run, folder, &found));
+    QN_TRY(qn_run_folder_best(run, folder, &found));
     if (found) {
         QnStatus st = qn_checkpoint_load(folder, store, NULL);
         if (st == QN_OK || st == QN_ENOMEM)
@@ -458,11 +324,11 @@ QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnArena *arena,
 
 bool qn_checkpoint_exists(const char *run)
 {
-    char parent[PATH_BYTES], folder[PATH_BYTES];
+    char folder[QN_RUN_PATH_BYTES];
     int64_t *list = NULL, n = 0;
     bool found = false;
-    if (find_best(run, folder, &found) == QN_OK && !found &&
-        join(parent, run, "checkpoints") == QN_OK && list_updates(parent, &list, &n) == QN_OK)
+    if (qn_run_folder_best(run, folder, &found) == QN_OK && !found &&
+        qn_run_folder_list(run, &list, &n) == QN_OK)
         found = n > 0;
     qn_free(list);
     return found;
@@ -470,7 +336,7 @@ bool qn_checkpoint_exists(const char *run)
 
 static bool is_model_state(const char *name)
 {
-    return !starts_with(name, "optim.") && !starts_with(name, "grad.");
+    return strncmp(name, "optim.", 6) && strncmp(name, "grad.", 5);
 }
 
 QnStatus qn_checkpoint_digest(const QnStore *store, char hex[QN_SHA256_HEX])
