@@ -1,6 +1,8 @@
-/* attention and its gradient in f32, block by block of queries. */
+/* attention and its gradient in f32, to which 16-bit tensors are widened, block by block of
+ * queries. */
 #include "backend/cpu/attention.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
 typedef struct AttentionState {
@@ -14,7 +16,7 @@ static const char *attention_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
     const char *why = qn_cpu_need_plain(n);
-    return why ? why : qn_cpu_need_f32(n);
+    return why ? why : qn_widen_refuses(n);
 }
 
 static QnStatus attention_prepare(QnPrepared *p)
@@ -33,6 +35,7 @@ static QnStatus attention_prepare(QnPrepared *p)
     s->scratch = qn_attention_scratch(&s->a, grad);
     p->state = s;
     p->workspace_bytes = (size_t)(s->scratch * p->env->n_threads) * sizeof(float);
+    qn_widen_prepare(p);
     return QN_OK;
 }
 
@@ -61,7 +64,7 @@ static void backward_unit(void *ctx, int worker, int64_t unit)
                         r->scratch + worker * r->s->scratch);
 }
 
-static QnStatus attention_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus attention_f32(const QnPrepared *p, const void *const *in, void *const *out,
                               void *workspace)
 {
     const AttentionState *s = p->state;
@@ -72,7 +75,13 @@ static QnStatus attention_run(const QnPrepared *p, const void *const *in, void *
     return QN_OK;
 }
 
-static QnStatus attention_grad_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus attention_run(const QnPrepared *p, const void *const *in, void *const *out,
+                              void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, attention_f32);
+}
+
+static QnStatus attention_grad_f32(const QnPrepared *p, const void *const *in, void *const *out,
                                    void *workspace)
 {
     const AttentionState *s = p->state;
@@ -83,6 +92,12 @@ static QnStatus attention_grad_run(const QnPrepared *p, const void *const *in, v
     r.in.mask = s->has_mask ? in[6] : NULL;
     qn_cpu_units(qn_cpu_threads(p), s->a.h.b * s->a.h.hkv, backward_unit, &r);
     return QN_OK;
+}
+
+static QnStatus attention_grad_run(const QnPrepared *p, const void *const *in, void *const *out,
+                                   void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, attention_grad_f32);
 }
 
 const QnKernel qn_kernel_attention_blocks = {

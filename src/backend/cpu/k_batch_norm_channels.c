@@ -1,7 +1,8 @@
-/* batch_norm and its gradient in f32, in either layout: two passes over the tensor, the first in
- * parts that fit the cache. */
+/* batch_norm and its gradient in f32, to which 16-bit tensors are widened, in either layout: two
+ * passes over the tensor, the first in parts that fit the cache. */
 #include "backend/cpu/channels.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
 #include <math.h>
@@ -26,7 +27,7 @@ static const char *norm_accepts(const QnNode *n, const QnKernelEnv *env)
     QnLayout x = n->in[0]->type.layout;
     if (n->out[0].type.layout != x || (grad && n->in[1]->type.layout != x))
         return "x and y differ in layout";
-    return qn_cpu_need_f32(n);
+    return qn_widen_refuses(n);
 }
 
 static QnStatus norm_prepare(QnPrepared *p)
@@ -41,6 +42,7 @@ static QnStatus norm_prepare(QnPrepared *p)
         s->eps = (float)*(const double *)qn_cpu_attr(n, "eps");
     p->state = s;
     p->workspace_bytes = (size_t)((3 * s->s.n_parts + 3) * s->s.c) * sizeof(float);
+    qn_widen_prepare(p);
     return QN_OK;
 }
 
@@ -85,7 +87,7 @@ static void join_parts(const QnChannels *s, const float *parts, int64_t c, doubl
     *square = q;
 }
 
-static QnStatus batch_norm_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus batch_norm_f32(const QnPrepared *p, const void *const *in, void *const *out,
                                void *workspace)
 {
     const NormState *n = p->state;
@@ -111,6 +113,12 @@ static QnStatus batch_norm_run(const QnPrepared *p, const void *const *in, void 
     return QN_OK;
 }
 
+static QnStatus batch_norm_run(const QnPrepared *p, const void *const *in, void *const *out,
+                               void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, batch_norm_f32);
+}
+
 /* ---- batch_norm_grad ---- */
 
 static void grad_sums_unit(void *ctx, int worker, int64_t part)
@@ -127,7 +135,7 @@ static void grad_unit(void *ctx, int worker, int64_t part)
     r->n->fns->grad(&r->n->s, r->dy, r->x, r->mean, r->scale, r->k0, r->k1, r->y, part);
 }
 
-static QnStatus batch_norm_grad_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus batch_norm_grad_f32(const QnPrepared *p, const void *const *in, void *const *out,
                                     void *workspace)
 {
     const NormState *n = p->state;
@@ -155,6 +163,12 @@ static QnStatus batch_norm_grad_run(const QnPrepared *p, const void *const *in, 
     }
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, grad_unit, &r);
     return QN_OK;
+}
+
+static QnStatus batch_norm_grad_run(const QnPrepared *p, const void *const *in, void *const *out,
+                                    void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, batch_norm_grad_f32);
 }
 
 const QnKernel qn_kernel_batch_norm_channels = {

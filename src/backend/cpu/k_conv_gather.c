@@ -2,6 +2,7 @@
  */
 #include "backend/cpu/conv.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
 enum { BAND_PIXELS = 192, MOST_SUMS = 1 << 16, DW_UNITS = 32 };
@@ -26,7 +27,7 @@ static const char *conv_accepts(const QnNode *n, const QnKernelEnv *env)
                 return "an axis is longer than 2^31";
         }
     }
-    return qn_cpu_need_f32(n);
+    return qn_widen_refuses(n);
 }
 
 /* from[o * k + t] of the forward pass, or of the backward one, which turns it around. */
@@ -119,6 +120,7 @@ static void set_workspace(QnPrepared *p, int64_t scratch, int64_t packed)
     s->scratch = (scratch + 15) / 16 * 16;
     s->packed = (packed + 15) / 16 * 16;
     p->workspace_bytes = (size_t)(s->packed + p->env->n_threads * s->scratch) * sizeof(float);
+    qn_widen_prepare(p);
 }
 
 /* ---- conv and conv_dx ---- */
@@ -164,7 +166,7 @@ static void band_unit(void *ctx, int worker, int64_t unit)
                     r->scratch + worker * r->s->scratch);
 }
 
-static QnStatus conv_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus conv_f32(const QnPrepared *p, const void *const *in, void *const *out,
                          void *workspace)
 {
     const ConvState *s = p->state;
@@ -175,6 +177,12 @@ static QnStatus conv_run(const QnPrepared *p, const void *const *in, void *const
     qn_cpu_units(qn_cpu_threads(p), n_panels(s), pack_unit, &r);
     qn_cpu_units(qn_cpu_threads(p), s->dw.pass.n * s->dw.pass.n_bands, band_unit, &r);
     return QN_OK;
+}
+
+static QnStatus conv_run(const QnPrepared *p, const void *const *in, void *const *out,
+                         void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, conv_f32);
 }
 
 /* ---- conv_dw ---- */
@@ -214,7 +222,7 @@ static void finish_unit(void *ctx, int worker, int64_t unit)
     r->s->fns->dw_finish(&r->s->dw, r->packed, r->y, unit);
 }
 
-static QnStatus conv_dw_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus conv_dw_f32(const QnPrepared *p, const void *const *in, void *const *out,
                             void *workspace)
 {
     const ConvState *s = p->state;
@@ -224,6 +232,12 @@ static QnStatus conv_dw_run(const QnPrepared *p, const void *const *in, void *co
     qn_cpu_units(qn_cpu_threads(p), d->n_splits * d->pass.groups * d->n_blocks, dw_unit, &r);
     qn_cpu_units(qn_cpu_threads(p), d->pass.groups * d->n_panels, finish_unit, &r);
     return QN_OK;
+}
+
+static QnStatus conv_dw_run(const QnPrepared *p, const void *const *in, void *const *out,
+                            void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, conv_dw_f32);
 }
 
 const QnKernel qn_kernel_conv_gather = {

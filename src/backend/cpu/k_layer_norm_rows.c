@@ -1,7 +1,9 @@
-/* layer_norm, rms_norm and their gradients in f32. The parameters' gradients are summed over parts
- * of the rows, as many as the shape says, and the parts in order. */
+/* layer_norm, rms_norm and their gradients in f32, to which 16-bit tensors are widened. The
+ * parameters' gradients are summed over parts of the rows, as many as the shape says, and the parts
+ * in order. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/rows.h"
+#include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
 #include <string.h>
@@ -19,7 +21,7 @@ static const char *norm_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
     const char *why = qn_cpu_need_plain(n);
-    return why ? why : qn_cpu_need_f32(n);
+    return why ? why : qn_widen_refuses(n);
 }
 
 /* rstd (of rank `axis`) says what the rows are. */
@@ -45,6 +47,7 @@ static QnStatus norm_prepare(QnPrepared *p)
         s->eps = (float)*(const double *)qn_cpu_attr(n, "eps");
     else
         p->workspace_bytes = (size_t)(s->n_parts * 2 * s->n) * sizeof(float);
+    qn_widen_prepare(p);
     return QN_OK;
 }
 
@@ -69,7 +72,7 @@ static void norm_part(void *ctx, int64_t part)
                      s->center ? r->out_mean + i : NULL, r->out_rstd + i);
 }
 
-static QnStatus norm_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus norm_f32(const QnPrepared *p, const void *const *in, void *const *out,
                          void *workspace)
 {
     const NormState *s = p->state;
@@ -81,6 +84,12 @@ static QnStatus norm_run(const QnPrepared *p, const void *const *in, void *const
     r.out_mean = s->center ? out[1] : NULL;
     qn_cpu_parallel(qn_cpu_threads(p), s->n_parts, norm_part, &r);
     return QN_OK;
+}
+
+static QnStatus norm_run(const QnPrepared *p, const void *const *in, void *const *out,
+                         void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, norm_f32);
 }
 
 static void grad_part(void *ctx, int64_t part)
@@ -107,7 +116,7 @@ static void join(const NormState *s, const float *sums, int which, float *out)
     }
 }
 
-static QnStatus norm_grad_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus norm_grad_f32(const QnPrepared *p, const void *const *in, void *const *out,
                               void *workspace)
 {
     const NormState *s = p->state;
@@ -121,6 +130,12 @@ static QnStatus norm_grad_run(const QnPrepared *p, const void *const *in, void *
     for (int i = 1; i < n->n_out; i++)
         join(s, r.sums, i - 1, out[i]);
     return QN_OK;
+}
+
+static QnStatus norm_grad_run(const QnPrepared *p, const void *const *in, void *const *out,
+                              void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, norm_grad_f32);
 }
 
 const QnKernel qn_kernel_layer_norm_rows = {

@@ -1,6 +1,8 @@
-/* max_pool, avg_pool and their gradients in f32, in either layout. */
+/* max_pool, avg_pool and their gradients in f32, to which 16-bit tensors are widened, in either
+ * layout. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/pool.h"
+#include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
 typedef struct PoolState {
@@ -16,7 +18,7 @@ static const char *pool_accepts(const QnNode *n, const QnKernelEnv *env)
         if (n->in[i]->type.layout != n->out[0].type.layout)
             return "its tensors differ in layout";
     }
-    return qn_cpu_need_f32(n);
+    return qn_widen_refuses(n);
 }
 
 /* x and y: shapes before and after the pool. */
@@ -34,6 +36,7 @@ static QnStatus pool_init(QnPrepared *p, const QnPoolAttr *attr, const QnShape *
     s->scratch = (qn_pool_scratch(&s->p) + 15) / 16 * 16;
     p->state = s;
     p->workspace_bytes = (size_t)(s->scratch * p->env->n_threads) * sizeof(float);
+    qn_widen_prepare(p);
     return QN_OK;
 }
 
@@ -75,7 +78,7 @@ static void pool_unit(void *ctx, int worker, int64_t unit)
         s->fns->avg_grad(&s->p, r->a, r->y, unit, scratch);
 }
 
-static QnStatus pool_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus pool_f32(const QnPrepared *p, const void *const *in, void *const *out,
                          void *workspace)
 {
     const PoolState *s = p->state;
@@ -84,6 +87,12 @@ static QnStatus pool_run(const QnPrepared *p, const void *const *in, void *const
         r.b = in[1];
     qn_cpu_units(qn_cpu_threads(p), s->p.n * qn_pool_blocks(&s->p), pool_unit, &r);
     return QN_OK;
+}
+
+static QnStatus pool_run(const QnPrepared *p, const void *const *in, void *const *out,
+                         void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, pool_f32);
 }
 
 const QnKernel qn_kernel_max_pool_windows = {

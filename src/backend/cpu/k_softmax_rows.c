@@ -1,7 +1,8 @@
-/* softmax, log_softmax, cross_entropy and its gradient in f32. Rows whose elements are not adjacent
- * are gathered into the worker's scratch memory. */
+/* softmax, log_softmax, cross_entropy and its gradient in f32, to which 16-bit tensors are widened.
+ * Rows whose elements are not adjacent are gathered into the worker's scratch memory. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/rows.h"
+#include "backend/cpu/widen.h"
 #include "ops/loss.h"
 #include "ops/ops.h"
 #include "ops/util.h"
@@ -20,7 +21,7 @@ static const char *rows_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
     const char *why = qn_cpu_need_plain(n);
-    return why ? why : qn_cpu_need_f32(n);
+    return why ? why : qn_widen_refuses(n);
 }
 
 static QnStatus state_new(QnPrepared *p, const QnShape *x, int axis, RowState **out)
@@ -36,6 +37,7 @@ static QnStatus state_new(QnPrepared *p, const QnShape *x, int axis, RowState **
     s->unit_rows = QN_MAX(1, GRAIN / QN_MAX(r.n, 1));
     s->scratch = (2 * r.n + 15) / 16 * 16;
     p->workspace_bytes = (size_t)(s->scratch * p->env->n_threads) * sizeof(float);
+    qn_widen_prepare(p);
     *out = s;
     return QN_OK;
 }
@@ -122,7 +124,7 @@ static void rows_unit(void *ctx, int worker, int64_t unit)
     }
 }
 
-static QnStatus softmax_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus softmax_f32(const QnPrepared *p, const void *const *in, void *const *out,
                             void *workspace)
 {
     const RowState *s = p->state;
@@ -132,8 +134,14 @@ static QnStatus softmax_run(const QnPrepared *p, const void *const *in, void *co
     return QN_OK;
 }
 
+static QnStatus softmax_run(const QnPrepared *p, const void *const *in, void *const *out,
+                            void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, softmax_f32);
+}
+
 /* The labels are checked before anything is written. */
-static QnStatus loss_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus loss_f32(const QnPrepared *p, const void *const *in, void *const *out,
                          void *workspace)
 {
     const RowState *s = p->state;
@@ -149,6 +157,12 @@ static QnStatus loss_run(const QnPrepared *p, const void *const *in, void *const
         QN_TRY(qn_loss_check(n->op->name, &rows, row, label_at(&r, row), s->ignore));
     qn_cpu_units(qn_cpu_threads(p), (s->rows + s->unit_rows - 1) / s->unit_rows, rows_unit, &r);
     return QN_OK;
+}
+
+static QnStatus loss_run(const QnPrepared *p, const void *const *in, void *const *out,
+                         void *workspace)
+{
+    return qn_widen_run(p, in, out, workspace, loss_f32);
 }
 
 static const char *loss_accepts(const QnNode *n, const QnKernelEnv *env)
