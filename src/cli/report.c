@@ -73,7 +73,7 @@ static int64_t units_total(const QnTrainStatus *t)
 static void on_step(void *ctx, const QnTrainStatus *t)
 {
     QnReport *r = ctx;
-    char text[160], rate[QN_STR_NUMBER];
+    char text[240], rate[QN_STR_NUMBER], used[QN_STR_NUMBER], planned[QN_STR_NUMBER];
     int64_t now = qn_clock_ns();
     if (!r->started) {
         int64_t warm_up = units_done(t) + UNITS * QN_MIN(10, t->n_updates / 10);
@@ -85,9 +85,11 @@ static void on_step(void *ctx, const QnTrainStatus *t)
         snprintf(text, sizeof text, "%lld/%lld  evaluating %lld/%lld", (long long)t->update,
                  (long long)t->n_updates, (long long)t->eval_done, (long long)t->eval_total);
     else
-        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g  %s samples/s",
+        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g  %s samples/s  %s (planned %s)",
                  (long long)t->update, (long long)t->n_updates, t->loss, t->lr,
-                 qn_str_si(rate, t->samples_per_second));
+                 qn_str_si(rate, t->samples_per_second),
+                 qn_str_bytes(used, (uint64_t)qn_report_peak_rss_bytes()),
+                 qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(r->setup->session)));
     qn_term_progress_step(&r->progress, units_done(t), text, now);
     if (!r->args->json || t->evaluating || t->update % QN_MAX(1, t->n_updates / 100))
         return;

@@ -94,8 +94,9 @@ static QnStatus one_update(Run *run)
     }
     t->update = run->progress.update;
     t->loss = loss;
-    t->samples_per_second =
-        run->busy_ns ? (double)run->busy_samples / ((double)run->busy_ns * 1e-9) : 0;
+    double busy = run->busy_ns ? (double)run->busy_ns * 1e-9 : run->progress.train_seconds;
+    int64_t samples = run->busy_ns ? run->busy_samples : run->progress.samples;
+    t->samples_per_second = busy > 0 ? (double)samples / busy : 0;
     run->progress.loss_sum += loss;
     run->progress.loss_n++;
     return QN_OK;

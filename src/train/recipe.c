@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,6 +204,30 @@ static QnStatus read_schedule(QnRecipe *r, const QnYaml *train)
     return qn_yaml_real(map, "rise", false, 0.01, 0.99, &s->rise);
 }
 
+/* A key of one optimizer that the chosen one does not have would be ignored in silence. */
+static QnStatus check_optimizer_keys(const QnYaml *map, const char *name)
+{
+    static const struct {
+        const char *key, *used_by;
+    } keys[] = {
+        { "momentum", " sgd rmsprop " },
+        { "nesterov", " sgd " },
+        { "beta1", " adam adamw lamb " },
+        { "beta2", " adam adamw lamb " },
+        { "eps", " adam adamw lamb adagrad rmsprop " },
+    };
+    static const char all[] = " sgd adam adamw lamb adagrad rmsprop "; /* others: an error later */
+    char word[64];
+    snprintf(word, sizeof word, " %.60s ", name);
+    for (int i = 0; i < QN_COUNT(keys); i++) {
+        const QnYaml *node = qn_yaml_find(map, keys[i].key);
+        if (node && strstr(all, word) && !strstr(keys[i].used_by, word))
+            return qn_yaml_fail(node, "%s does not use %s; it belongs to:%s", name, keys[i].key,
+                                keys[i].used_by);
+    }
+    return QN_OK;
+}
+
 static QnStatus read_optimizer(QnRecipe *r, const QnYaml *train)
 {
     QnRecipeOptimizer *o = &r->optimizer;
@@ -215,6 +240,7 @@ static QnStatus read_optimizer(QnRecipe *r, const QnYaml *train)
     QN_TRY(KNOWN(map, "name", "momentum", "nesterov", "beta1", "beta2", "eps", "weight_decay",
                  "clip_norm", "clip_value"));
     QN_TRY(qn_yaml_string(map, "name", map != NULL, &o->name));
+    QN_TRY(check_optimizer_keys(map, o->name));
     QN_TRY(qn_yaml_real(map, "momentum", false, 0, 1, &o->momentum));
     QN_TRY(qn_yaml_bool(map, "nesterov", false, &o->nesterov));
     QN_TRY(qn_yaml_real(map, "beta1", false, 0, BELOW_1, &o->beta1));

@@ -69,7 +69,10 @@ static void test_wrong_types_and_ranges(void **state)
     assert_refused("'batch': 10", "'batch': [10]", "r.json:6: train.batch", "list");
     assert_refused("'lr': 0.1", "'lr': true", "train.lr", "number");
     assert_refused("'lr': 0.1", "'lr': -1", "train.lr", "-1");
-    assert_refused("'momentum': 0.9", "'beta1': 1", "train.optimizer.beta1", "0.999999");
+    assert_refused("'sgd', 'momentum': 0.9", "'adam', 'beta1': 1", "train.optimizer.beta1",
+                   "0.999999");
+    assert_refused("'sgd'", "'adam'", "train.optimizer.momentum", "adam does not use momentum");
+    assert_refused("'momentum': 0.9", "'beta1': 0.9", "train.optimizer.beta1", "adamw");
     assert_refused("'momentum': 0.9", "'momentum': 9", "r.json:7: train.optimizer.momentum", "1");
     assert_refused("'kind': 'step'", "'kind': 'stop'", "train.schedule.kind", "one_cycle");
     assert_refused("'task': 'classify'", "'task': 'classfy'", "r.json:3: task", "classify");
