@@ -45,7 +45,7 @@ QN_X(rint)
 static const Function functions[] = {
     { "exp", got_exp, exp, 1.5 },       { "log", got_log, log, 1 },
     { "expm1", got_expm1, expm1, 2.5 }, { "log1p", got_log1p, log1p, 2.5 },
-    { "tanh", got_tanh, tanh, 2.5 },    { "erf", got_erf, erf, 2.5 },
+    { "tanh", got_tanh, tanh, 1.5 },    { "erf", got_erf, erf, 2 },
     { "sqrt", got_sqrt, sqrt, 0.5 },    { "sin", got_sin, sin, 1 },
     { "cos", got_cos, cos, 1 },         { "tan", got_tan, tan, 2 },
     { "asin", got_asin, asin, 1 },      { "acos", got_acos, acos, 1 },
