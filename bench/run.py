@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import select
+import shutil
 import statistics
 import subprocess
 import sys
@@ -101,9 +102,9 @@ def jemalloc():
 class Bench:
     def __init__(self, o):
         self.o = o
-        self.rows_program = o.build / "bench" / "quern_bench_rows"
         self.folder = o.build / "bench" / "rows"
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.rows_program = self.own_program()
         self.log = open(self.folder.parent / "errors.log", "w")
         self.peers = {}  # by mode and threads
         self.python = None if o.no_peer else sys.executable
@@ -111,6 +112,15 @@ class Bench:
         self.allocator = jemalloc()
         self.choices = self.choices_file()
         self.peaks = {t: self.peaks_of(t) for t in o.thread_counts}
+
+    def own_program(self):
+        """A copy, so that a build meanwhile does not change what is measured."""
+        copy = self.folder.parent / f"program-{os.getpid()}"
+        for old in self.folder.parent.glob("program-*"):
+            if not Path("/proc", old.name.split("-")[1]).exists():
+                old.unlink()
+        shutil.copy2(self.o.build / "bench" / "quern_bench_rows", copy)
+        return copy
 
     def torch_version(self):
         if not self.python:
@@ -155,15 +165,15 @@ class Bench:
 
     def env(self, peer=False):
         env = dict(os.environ, QUERN_BENCH_START_NS=str(time.monotonic_ns()))
-        if peer and self.allocator:
+        if peer and self.allocator:  # not where memory is measured, which it keeps
             env.update(LD_PRELOAD=self.allocator, MALLOC_CONF=ALLOCATOR)
         return env
 
-    def open_peer(self, mode, threads):
+    def open_peer(self, mode, threads, keeps_memory=True):
         command = [self.python, str(ROOT / "bench/peers/torch_rows.py"), "--serve", "--mode", mode,
                    "--threads", str(threads), "--seconds", str(self.o.seconds)]
-        return Program(command + (["--cpu-time"] if self.o.busy else []), self.env(peer=True),
-                       self.log)
+        return Program(command + (["--cpu-time"] if self.o.busy else []),
+                       self.env(peer=keeps_memory), self.log)
 
     # ---- a row ----
 
@@ -176,7 +186,7 @@ class Bench:
     def measure_once(self, row, side, threads):
         """A process for each measurement: of its start, or of its memory."""
         p = (self.open_quern(row["name"], threads) if side == "quern"
-             else self.open_peer(side, threads))
+             else self.open_peer(side, threads, keeps_memory=row["unit"] != "MB"))
         try:
             return p.measure(row["name"])
         finally:
@@ -271,7 +281,7 @@ class Bench:
 
     def known(self, row, key):
         path = self.folder / (row["name"] + ".json")
-        if self.o.fresh or not path.exists():
+        if not path.exists():
             return None
         stored = json.loads(path.read_text())
         return stored["row"] if stored["key"] == key else None
@@ -307,7 +317,7 @@ class Bench:
     def run(self):
         key, done = self.key(), []
         for row in self.wanted():
-            result = self.known(row, key)
+            result = None if self.o.fresh else self.known(row, key)
             if not result:
                 start = time.monotonic()
                 result = self.row(row)
@@ -319,10 +329,13 @@ class Bench:
         self.close_peers(every=True)
         return done
 
+    def all_known(self):
+        """Those of earlier runs with the same programs and options too."""
+        key = self.key()
+        return [r for r in (self.known(row, key) for row in self.all_rows()) if r]
 
-def main():
-    o = parse()
-    b = Bench(o)
+
+def measure(o, b):
     if o.list:
         print("\n".join(r["name"] for r in b.all_rows()))
         return
@@ -333,11 +346,23 @@ def main():
     rows = b.run()
     for line in table.totals(rows):
         print(line)
+    if os.path.getsize(b.log.name):
+        print(f"what the programs complained of: {os.path.relpath(b.log.name, ROOT)}")
+    rows = b.all_known()
     out = dict(settings, rows=rows)
     (o.build / "bench.json").write_text(json.dumps(out, indent=1) + "\n")
     if o.docs or not (o.quick or o.only or o.busy or o.no_peer):
         (ROOT / "docs").mkdir(exist_ok=True)
         (ROOT / "docs/benchmarks.md").write_text(table.document(settings, rows))
+
+
+def main():
+    o = parse()
+    b = Bench(o)
+    try:
+        measure(o, b)
+    finally:
+        b.rows_program.unlink()
 
 
 if __name__ == "__main__":

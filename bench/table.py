@@ -64,8 +64,8 @@ def about(s):
            f"measured limits (instruction set {next(iter(s['peaks'].values()))['isa']}): {peaks}",
            f"turns: {s['rounds']} of {s['seconds']} s each, threads "
            f"{' or '.join(map(str, s['threads']))}, whichever is faster for each side",
-           f"PyTorch's allocator: {s['allocator']}; Quern's: one planned block, no allocation in "
-           "a step"]
+           f"PyTorch's allocator (but for the row of memory): {s['allocator']}; Quern's: one "
+           "planned block, no allocation in a step"]
     if s["cpu_time"]:
         out.append("a busy machine: one thread, CPU time")
     return out
