@@ -1,0 +1,262 @@
+/* The graphs of a session: model, loss, gradients, update, through the passes. */
+#include "train/session_impl.h"
+
+#include "nn/optim.h"
+#include "nn/scaler.h"
+#include "pass/grad.h"
+#include "pass/pipeline.h"
+#include "pass/precision.h"
+#include "train/model.h"
+
+#include <string.h>
+
+typedef struct Built {
+    QnGraph *g;
+    QnNet net;
+    QnValue *loss; /* mean over the batch while training; sum in evaluation */
+} Built;
+
+static QnValue *input_x(const QnSession *s, QnGraph *g, int64_t batch)
+{
+    QnShape shape = { .rank = s->spec.x_rank + 1, .dim = { batch } };
+    memcpy(shape.dim + 1, s->spec.x_dims, (size_t)s->spec.x_rank * sizeof(QnDim));
+    return qn_input(g, "x", s->spec.x_kind == QN_FEATURE_TOKENS ? QN_DTYPE_I64 : QN_DTYPE_F32,
+                    &shape);
+}
+
+static QnValue *classes_loss(const QnSession *s, QnGraph *g, QnValue *logits, QnValue *labels,
+                             bool training)
+{
+    return qn_cross_entropy(g, logits, labels, training ? s->recipe->label_smoothing : 0,
+                            QN_IGNORED_LABEL, training ? QN_REDUCTION_MEAN : QN_REDUCTION_SUM);
+}
+
+/* Squared error per sample and target; missing samples of a short batch have weight 0. */
+static QnValue *squares_loss(QnGraph *g, QnValue *out, QnValue *y, bool training)
+{
+    QnValue *d = qn_sub(g, out, y), *sq = qn_mul(g, d, d);
+    if (training)
+        return qn_mean(g, sq, (QnInts){ 0 }, false);
+    QnValue *weight = qn_input(g, "weight", QN_DTYPE_F32, &QN_SHAPE(out->type.shape.dim[0], 1));
+    return qn_sum(g, qn_mul(g, sq, weight), (QnInts){ 0 }, false);
+}
+
+/* Products in 16 bits, if the recipe wants it: another graph with the same parameters and loss. */
+static QnStatus mix_precision(const QnRecipe *r, Built *b)
+{
+    static const QnDtype dtypes[] = { QN_DTYPE_F32, QN_DTYPE_BF16, QN_DTYPE_F16 };
+    QnGraph *mixed;
+    QnValue **map;
+    if (r->precision == QN_PRECISION_FP32)
+        return QN_OK;
+    QN_TRY(qn_precision(b->g, dtypes[r->precision], &mixed, &map, NULL));
+    for (int64_t i = 0; i < b->net.n_params; i++) {
+        b->net.params[i].state = map[b->net.params[i].state->id];
+        b->net.params[i].name = qn_node_label(b->net.params[i].state->node);
+    }
+    b->loss = map[b->loss->id];
+    b->net.key = NULL; /* of the old graph, which has been used up */
+    b->net.g = mixed;
+    qn_graph_free(b->g);
+    b->g = mixed;
+    return QN_OK;
+}
+
+/* Model and loss on inputs x and y. */
+static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, Built *b)
+{
+    const QnRecipe *r = s->recipe;
+    b->g = qn_graph_new();
+    if (!b->g)
+        return QN_ENOMEM;
+    qn_net_init(&b->net, b->g, training);
+    if (training)
+        b->net.key = qn_input(b->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
+    else if (r->ema > 0)
+        b->net.prefix = "ema.";
+    bool classes = r->task != QN_TASK_REGRESS;
+    QnModelIo io = { classes ? s->spec.class_count : s->spec.y_count,
+                     s->spec.x_kind == QN_FEATURE_TOKENS ? s->spec.x_dims[0] : 0 };
+    QnValue *x = input_x(s, b->g, batch), *out;
+    QN_TRY(qn_model_build(&b->net, r->model, &io, x, &out));
+    if (classes) {
+        QnShape rows = { 1, { out->type.shape.dim[0] } };
+        QnValue *y = qn_input(b->g, "y", QN_DTYPE_I64, &rows);
+        b->loss = classes_loss(s, b->g, out, y, training);
+    } else {
+        QnValue *y = qn_input(b->g, "y", QN_DTYPE_F32, &out->type.shape);
+        b->loss = squares_loss(b->g, out, y, training);
+    }
+    QN_TRY(qn_graph_check(b->g));
+    QN_TRY(qn_graph_output(b->g, "loss", b->loss));
+    if (!training)
+        QN_TRY(qn_graph_output(b->g, "logits", out));
+    return mix_precision(r, b);
+}
+
+static QnOptim optim_of(const QnRecipe *r)
+{
+    const QnRecipeOptimizer *o = &r->optimizer;
+    return (QnOptim){ .name = o->name,
+                      .momentum = o->momentum,
+                      .nesterov = o->nesterov,
+                      .beta1 = o->beta1,
+                      .beta2 = o->beta2,
+                      .eps = o->eps,
+                      .weight_decay = o->weight_decay,
+                      .clip_norm = o->clip_norm,
+                      .clip_value = o->clip_value,
+                      .ema = r->ema };
+}
+
+static QnValue *accumulator(QnGraph *g, const QnParam *p)
+{
+    QnStateAttr a = { .name = qn_arena_printf(g->arena, "grad.%s", p->name) };
+    const QnType *t = &p->state->type;
+    if (!a.name)
+        return qn_graph_poison(g);
+    a.dims.n = t->shape.rank;
+    memcpy(a.dims.d, t->shape.dim, sizeof a.dims.d);
+    return qn_state(g, &a);
+}
+
+static QnStatus add_update(const QnRecipe *r, QnNet *net, QnValue *const *grads, QnValue *finite)
+{
+    QnValue *step = qn_input(net->g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
+    QnValue *lr = qn_input(net->g, "lr", QN_DTYPE_F32, &(QnShape){ 0 }), *norm = NULL;
+    QnOptim o = optim_of(r);
+    o.apply_if = finite;
+    if (qn_optim_apply(net, &o, grads, lr, step, &norm) != QN_OK)
+        return qn_fail_prefix("%s: train.optimizer", r->path);
+    return norm ? qn_graph_output(net->g, "grad_norm", norm) : QN_OK;
+}
+
+/* The update from gradients that micro-batches have summed up; clears the sums. */
+static QnStatus build_update(QnSession *s, const QnNet *like, QnGraph **out)
+{
+    QnGraph *g = qn_graph_new();
+    QnNet net;
+    if (!g)
+        return QN_ENOMEM;
+    qn_net_init(&net, g, true);
+    QnStatus st = QN_OK;
+    QnValue **grads = qn_arena_array(g->arena, (size_t)like->n_params + 1, sizeof *grads);
+    QnValue **sums = qn_arena_array(g->arena, (size_t)like->n_params + 1, sizeof *sums);
+    if (!grads || !sums)
+        QN_TRY_DONE(QN_ENOMEM);
+    for (int64_t i = 0; i < like->n_params; i++) {
+        const QnParam *p = &like->params[i];
+        QnValue *state = qn_state(g, p->state->node->attr);
+        if (qn_value_is_poison(state))
+            QN_TRY_DONE(qn_graph_check(g));
+        QN_TRY_DONE(QN_GROW(net.params, net.cap_params, net.n_params));
+        net.params[net.n_params++] =
+            (QnParam){ .state = state, .name = qn_node_label(state->node), .decay = p->decay };
+        sums[i] = accumulator(g, p);
+        grads[i] =
+            qn_mul(g, sums[i], qn_scalar_like(g, sums[i], 1.0 / (double)s->recipe->accumulate));
+    }
+    QN_TRY_DONE(add_update(s->recipe, &net, grads, NULL));
+    for (int64_t i = 0; i < net.n_params; i++)
+        qn_assign(g, sums[i], qn_full(g, 0, QN_DTYPE_F32, &sums[i]->type.shape));
+    QN_TRY_DONE(qn_graph_check(g));
+    *out = g;
+    g = NULL;
+done:
+    qn_net_fini(&net);
+    qn_graph_free(g);
+    return st;
+}
+
+/* Gradients of the loss; in f16 by way of a scaled one. */
+static QnStatus differentiate(const QnRecipe *r, Built *b, QnValue **wrt, QnValue **grads,
+                              QnValue **finite)
+{
+    int n = (int)b->net.n_params;
+    QnScaler scaler;
+    *finite = NULL;
+    if (r->precision != QN_PRECISION_FP16)
+        return qn_grad(b->g, b->loss, wrt, n, grads);
+    QnValue *scaled = qn_scaler_scale(&scaler, &b->net, b->loss);
+    QN_TRY(qn_grad(b->g, scaled, wrt, n, grads));
+    QN_TRY(qn_scaler_unscale(&scaler, &b->net, grads, n, finite));
+    QN_TRY(qn_graph_output(b->g, "finite", qn_cast(b->g, *finite, QN_DTYPE_F32)));
+    return qn_graph_output(b->g, "loss_scale",
+                           qn_mul(b->g, scaler.scale, qn_scalar_like(b->g, scaler.scale, 1)));
+}
+
+static QnStatus build_train(QnSession *s)
+{
+    Built b = { 0 };
+    QnStatus st = build_forward(s, true, s->batch, &b);
+    QnValue **wrt = NULL, **grads = NULL, *finite = NULL;
+    if (st != QN_OK)
+        goto done;
+    size_t n = (size_t)b.net.n_params + 1;
+    wrt = qn_arena_array(b.g->arena, n, sizeof *wrt);
+    grads = qn_arena_array(b.g->arena, n, sizeof *grads);
+    if (!wrt || !grads)
+        QN_TRY_DONE(QN_ENOMEM);
+    for (int64_t i = 0; i < b.net.n_params; i++) {
+        wrt[i] = b.net.params[i].state;
+        s->n_params += qn_shape_count(&wrt[i]->type.shape);
+    }
+    QN_TRY_DONE(differentiate(s->recipe, &b, wrt, grads, &finite));
+    if (s->recipe->accumulate == 1) {
+        QN_TRY_DONE(add_update(s->recipe, &b.net, grads, finite));
+    } else {
+        for (int64_t i = 0; i < b.net.n_params; i++) {
+            QnValue *sum = accumulator(b.g, &b.net.params[i]);
+            QnValue *more = qn_add(b.g, sum, grads[i]); /* a batch that overflowed is left out */
+            qn_assign(b.g, sum, finite ? qn_where(b.g, finite, more, sum) : more);
+        }
+        QN_TRY_DONE(qn_graph_check(b.g));
+        QN_TRY_DONE(build_update(s, &b.net, &s->update_graph));
+    }
+    s->train_graph = b.g;
+    b.g = NULL;
+done:
+    qn_net_fini(&b.net);
+    qn_graph_free(b.g);
+    return st;
+}
+
+static QnStatus build_eval(QnSession *s)
+{
+    Built b = { 0 };
+    QnStatus st = build_forward(s, false, s->eval_batch, &b);
+    qn_net_fini(&b.net);
+    if (st == QN_OK)
+        s->eval_graph = b.g;
+    else
+        qn_graph_free(b.g);
+    return st;
+}
+
+static QnStatus optimise(const QnSession *s, QnGraph *g, bool no_passes)
+{
+    const QnRecipe *r = s->recipe;
+    QnPipelineOptions o = { .level = no_passes ? QN_O0 : (QnLevel)r->level,
+                            .off = no_passes ? NULL : r->passes_off,
+                            .keep = qn_device_has_kernel,
+                            .keep_ctx = s->device,
+                            .tuned = qn_device_is_tuned,
+                            .tuned_ctx = s->device,
+                            .memory_budget_bytes = r->memory_budget_bytes };
+    return qn_pipeline_run(g, &o);
+}
+
+QnStatus qn_session_build(QnSession *s, const QnSessionOptions *o)
+{
+    QN_TRY(build_eval(s));
+    if (o->training)
+        QN_TRY(build_train(s));
+    QnGraph *graphs[] = { s->eval_graph, s->train_graph, s->update_graph };
+    for (int i = 0; i < QN_COUNT(graphs); i++) {
+        if (!graphs[i])
+            continue;
+        QN_TRY(optimise(s, graphs[i], o->no_passes));
+        QN_TRY(qn_store_add(s->store, graphs[i]));
+    }
+    return QN_OK;
+}
