@@ -10,9 +10,9 @@
 enum { ROUNDS = 5, FILE_LIMIT = 64 << 20 };
 
 #define REFERENCE_MAX_FLOPS                                                                        \
-    5e7               /* the float64 reference is some hundred times slower than kernels */
-#define SLOT_NS   2e6 /* a round of one kernel lasts about this long */
-#define TOLERANCE 2e-2
+    5e7                /* the float64 reference is some hundred times slower than kernels */
+#define SUM_LEAST 1e-4 /* elementary functions are approximated, and differences cancel */
+#define SLOT_NS   2e6  /* a round of one kernel lasts about this long */
 
 /* ---- buffers ---- */
 
@@ -24,15 +24,33 @@ typedef struct Bench {
     float **want; /* outputs of the kernel that the others are compared with */
 } Bench;
 
-static void fill(void *p, const QnType *t)
+/* Whole numbers below this are in range whatever input k means: an index into any axis of the
+ * other operands and of the result. */
+static int64_t index_bound(const QnNode *n, int k)
 {
-    int64_t n = qn_shape_count(&t->shape);
-    uint32_t seed = 12345;
-    if (!qn_dtype_is_float(t->dtype)) {
-        memset(p, 0, (size_t)qn_type_bytes(t)); /* an index that is always in range */
-        return;
+    int64_t bound = 127;
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        const QnValue *v = i < n->n_in ? n->in[i] : &n->out[i - n->n_in];
+        if (i == k || !v)
+            continue;
+        for (int a = 0; a < v->type.shape.rank; a++)
+            bound = QN_MIN(bound, v->type.shape.dim[a]);
     }
-    for (int64_t i = 0; i < n; i++) {
+    return QN_MAX(bound, 1);
+}
+
+static void fill(void *p, const QnNode *node, int k)
+{
+    const QnType *t = &node->in[k]->type;
+    int64_t n = qn_shape_count(&t->shape), bound = index_bound(node, k);
+    uint32_t seed = 12345;
+    if (t->dtype == QN_DTYPE_BOOL)
+        bound = 2;
+    for (int64_t i = 0; i < n && !qn_dtype_is_float(t->dtype); i++) {
+        double x = (double)(i % bound);
+        qn_dtype_from_f64(t->dtype, &x, (char *)p + (size_t)i * qn_dtype_bytes(t->dtype), 1);
+    }
+    for (int64_t i = 0; i < n && qn_dtype_is_float(t->dtype); i++) {
         seed = seed * 1664525u + 1013904223u;
         float x =
             (float)(seed >> 8) * 0x1p-24f + 0.25f; /* positive: a variance may be among them */
@@ -71,7 +89,7 @@ static QnStatus bench_init(Bench *b, QnDevice *d, const QnNode *n)
         ok = p != NULL;
         b->in[i] = p;
         if (ok)
-            fill(p, &n->in[i]->type);
+            fill(p, n, i);
     }
     for (int i = 0; ok && i < n->n_out; i++) {
         b->out[i] = qn_alloc_aligned((size_t)qn_type_bytes(&n->out[i].type));
@@ -114,10 +132,26 @@ static QnStatus run_once(Runner *r, const Bench *b)
     return r->prepared.kernel->run(&r->prepared, b->in, b->out, r->workspace);
 }
 
+/* How far from each other, in parts of the greatest element, two right results of an output may
+ * be: a sum of k products is off by about sqrt(k) roundings, and a result is rounded once to its
+ * dtype. Whole numbers must agree. */
+static double tolerance(const QnNode *n, const QnType *t)
+{
+    double count = fmax(1, (double)qn_shape_count(&t->shape));
+    double k = fmax(1, qn_cost_of(n).flops / 2 / count);
+    double sum = fmax(SUM_LEAST, 8 * sqrt(k) * 0x1p-24);
+    if (t->dtype == QN_DTYPE_BF16)
+        return sum + 4 * 0x1p-8;
+    if (t->dtype == QN_DTYPE_F16)
+        return sum + 4 * 0x1p-11;
+    return qn_dtype_is_float(t->dtype) ? sum : 0;
+}
+
 /* Keeps the outputs as what others must give, or measures how far they are from that. */
-static QnStatus compare(Bench *b, double *error)
+static QnStatus compare(Bench *b, double *error, bool *is_right)
 {
     *error = 0;
+    *is_right = true;
     for (int i = 0; i < b->n->n_out; i++) {
         const QnType *t = &b->n->out[i].type;
         int64_t n = qn_shape_count(&t->shape);
@@ -138,6 +172,7 @@ static QnStatus compare(Bench *b, double *error)
             off = isfinite(g - w) || g == w ? fmax(off, g == w ? 0 : fabs(g - w)) : INFINITY;
         }
         *error = fmax(*error, off / scale);
+        *is_right &= off / scale <= tolerance(b->n, t);
         qn_free(got);
     }
     return QN_OK;
@@ -180,12 +215,15 @@ static bool is_contender(const QnTuneResult *row, int n)
     return row->kernel->rank > 0 || n == 1;
 }
 
-/* Results first: the lowest rank (the reference, where it is quick enough) says what is right. */
-static QnStatus check_all(Bench *b, Runner *runners, QnTuneResult *rows, int n)
+/* Results first: the lowest rank (the reference, if it is asked) says what is right. *agree: no
+ * kernel that ran was found wrong. */
+static QnStatus check_all(Bench *b, Runner *runners, QnTuneResult *rows, int n, bool ask_reference,
+                          bool *agree)
 {
-    bool slow = qn_cost_of(b->n).flops > REFERENCE_MAX_FLOPS;
+    *agree = true;
     for (int i = n - 1; i >= 0; i--) {
-        if (rows[i].kernel->rank == 0 && slow && n > 1) {
+        bool is_right;
+        if (rows[i].kernel->rank == 0 && !ask_reference) {
             rows[i].refused = "the reference is too slow to ask";
             continue;
         }
@@ -194,13 +232,49 @@ static QnStatus check_all(Bench *b, Runner *runners, QnTuneResult *rows, int n)
             rows[i].refused = "it failed";
             continue;
         }
-        QN_TRY(compare(b, &rows[i].error));
-        if (!(rows[i].error <= TOLERANCE))
+        QN_TRY(compare(b, &rows[i].error, &is_right));
+        *agree &= is_right;
+        if (!is_right)
             rows[i].refused = "its result is wrong";
         else if (!is_contender(&rows[i], n))
             rows[i].refused = "the reference runs only where nothing else can";
     }
     return QN_OK;
+}
+
+static void forget_checks(Bench *b, Runner *runners, QnTuneResult *rows, int n)
+{
+    for (int i = 0; i < n; i++) {
+        runner_fini(&runners[i]);
+        runners[i] = (Runner){ 0 };
+        rows[i] = (QnTuneResult){ .kernel = rows[i].kernel };
+    }
+    for (int i = 0; i < b->n->n_out; i++) {
+        qn_free(b->want[i]);
+        b->want[i] = NULL;
+    }
+}
+
+/* Where the reference would take long, kernels are held against each other; only when they do not
+ * agree is it worth asking which of them is right. */
+static QnStatus check(Bench *b, Runner *runners, QnTuneResult *rows, int n)
+{
+    bool slow = qn_cost_of(b->n).flops > REFERENCE_MAX_FLOPS, agree;
+    QN_TRY(check_all(b, runners, rows, n, !slow, &agree));
+    if (agree || !slow)
+        return QN_OK;
+    forget_checks(b, runners, rows, n);
+    return check_all(b, runners, rows, n, true, &agree);
+}
+
+/* Alternating, so that noise hits all kernels alike. */
+static void time_all(Bench *b, Runner *runners, QnTuneResult *rows, int n)
+{
+    for (int i = 0; i < n * ROUNDS; i++) {
+        QnTuneResult *row = &rows[i % n];
+        if (!row->refused && time_kernel(&runners[i % n], b, &row->ns) != QN_OK)
+            row->refused = "it failed";
+    }
 }
 
 QnStatus qn_tune_node(QnDevice *d, const QnNode *node, QnChoices *choices, QnTuneResult *results,
@@ -217,13 +291,9 @@ QnStatus qn_tune_node(QnDevice *d, const QnNode *node, QnChoices *choices, QnTun
     if (contenders < 2)
         return QN_OK;
     QN_TRY(bench_init(&b, d, node));
-    QnStatus st = check_all(&b, runners, rows, n);
-    for (int round = 0; st == QN_OK && round < ROUNDS; round++) { /* alternating: noise hits all */
-        for (int i = 0; st == QN_OK && i < n; i++) {
-            if (!rows[i].refused)
-                st = time_kernel(&runners[i], &b, &rows[i].ns);
-        }
-    }
+    QnStatus st = check(&b, runners, rows, n);
+    if (st == QN_OK)
+        time_all(&b, runners, rows, n);
     int best = -1;
     for (int i = 0; i < n; i++) {
         if (!rows[i].refused && (best < 0 || rows[i].ns < rows[best].ns))

@@ -7,7 +7,8 @@
 typedef struct QnTuneResult {
     const QnKernel *kernel;
     double ns;           /* the fastest of several runs; 0: it was not timed */
-    double error;        /* against the reference (or the first kernel, where that is too slow) */
+    double error;        /* in parts of the greatest element, against the reference; where that is
+                          * slow and all kernels agree, against the one of lowest rank */
     const char *refused; /* why it is out of the race; NULL: it ran and its result was right */
 } QnTuneResult;
 
