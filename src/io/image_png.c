@@ -32,6 +32,37 @@ static QnStatus check_chunks(const char *name, const uint8_t *p, size_t size)
                    name, at);
 }
 
+/* CRC-32 of a chunk's name and data. */
+static uint32_t chunk_crc(const uint8_t *p, size_t size)
+{
+    uint32_t crc = 0xffffffff;
+    for (size_t i = 0; i < size; i++) {
+        crc ^= p[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (0xedb88320 & (0 - (crc & 1)));
+    }
+    return ~crc;
+}
+
+/* libpng says what is wrong but not where: the first chunk whose checksum does not fit, else the
+ * first of pixels, else the header, which lead the file. */
+static QnStatus fail_damaged(const char *name, const uint8_t *p, size_t size, const char *why)
+{
+    size_t at = 8, pixels = 0, found = 0;
+    while (!found && size - at >= 12) { /* check_chunks has passed: lengths fit */
+        size_t n = read_be32(p + at);
+        if (chunk_crc(p + at + 4, n + 4) != read_be32(p + at + 8 + n))
+            found = at;
+        if (!pixels && !memcmp(p + at + 4, "IDAT", 4))
+            pixels = at;
+        if (!memcmp(p + at + 4, "IEND", 4))
+            break;
+        at += n + 12;
+    }
+    at = found ? found : pixels ? pixels : 8;
+    return qn_fail(QN_EFORMAT, "%s: byte %zu: %s: a damaged PNG", name, at, why);
+}
+
 /* RGBA or grey with alpha, in place, to pixels without. */
 static void drop_alpha(QnImage *image, int channels)
 {
@@ -51,7 +82,7 @@ QnStatus qn_image_png_decode(const char *name, const void *data, size_t size, in
     QnStatus st = QN_OK;
     png_image png = { .version = PNG_IMAGE_VERSION };
     if (!png_image_begin_read_from_memory(&png, data, size)) {
-        st = qn_fail(QN_EFORMAT, "%s: %s: a damaged PNG", name, png.message);
+        st = fail_damaged(name, data, size, png.message);
         goto done;
     }
     if (size_only) {
@@ -63,7 +94,7 @@ QnStatus qn_image_png_decode(const char *name, const void *data, size_t size, in
     png.format = channels == 1 ? PNG_FORMAT_GA : PNG_FORMAT_RGBA;
     QN_TRY_DONE(qn_image_reserve(name, image, png.height, png.width, channels + 1, size));
     if (!png_image_finish_read(&png, NULL, image->data, 0, NULL)) {
-        st = qn_fail(QN_EFORMAT, "%s: %s: a damaged PNG", name, png.message);
+        st = fail_damaged(name, data, size, png.message);
         goto done;
     }
     drop_alpha(image, channels);

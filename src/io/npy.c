@@ -107,14 +107,15 @@ static QnStatus take_dtype(const Cursor *c, const char *descr, size_t n, QnNpy *
         return QN_OK;
     }
     return qn_fail(QN_EUNSUPPORTED,
-                   "%s: type '%.*s' is not one of f4 f2 f8 i1 u1 i4 i8 b1 (and V2 "
+                   "%s: byte %zu: type '%.*s' is not one of f4 f2 f8 i1 u1 i4 i8 b1 (and V2 "
                    "for bf16): convert with astype",
-                   c->name, (int)QN_MIN(n, (size_t)40), descr);
+                   c->name, c->start + (size_t)(descr - c->text), (int)QN_MIN(n, (size_t)40),
+                   descr);
 }
 
 typedef struct Header {
     bool fortran, swapped;
-    size_t data_at;
+    size_t shape_at, data_at;
 } Header;
 
 static QnStatus take_fields(Cursor *c, QnNpy *npy, Header *h)
@@ -146,6 +147,7 @@ static QnStatus take_fields(Cursor *c, QnNpy *npy, Header *h)
             c->at += h->fortran ? 4 : 5;
         } else if (key_n == 5 && !memcmp(key, "shape", 5) && !has_shape) {
             has_shape = true;
+            h->shape_at = c->start + c->at;
             QN_TRY(take_shape(c, npy));
         } else {
             return header_fail(c, "an unknown or repeated field");
@@ -196,9 +198,9 @@ static QnStatus check_size(const char *name, size_t size, const Header *h, QnNpy
     for (int i = 0; i < npy->rank && !empty; i++)
         if (qn_mul_overflow(npy->count, npy->dims[i], &npy->count))
             return qn_fail(QN_EFORMAT,
-                           "%s: the dimensions multiply to more than 64 bits: the "
+                           "%s: byte %zu: the dimensions multiply to more than 64 bits: the "
                            "header is damaged",
-                           name);
+                           name, h->shape_at);
     npy->count = empty ? 0 : npy->count;
     if (qn_mul_overflow(npy->count, item, &bytes) || (uint64_t)bytes != size - h->data_at)
         return qn_fail(QN_EFORMAT,

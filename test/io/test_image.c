@@ -135,11 +135,17 @@ static void test_png(void **state)
     size_t first = 8;
     while (memcmp(packed + first + 4, "IDAT", 4))
         first += 12 + packed[first + 3];
+    char place[40]; /* of the only chunk of pixels */
+    snprintf(place, sizeof place, "x.png: byte %zu: ", first);
+    assert_int_equal(n - 12, first + 12 + (packed[first + 2] << 8) + packed[first + 3]);
     for (size_t i = first + 8; i < n - 12; i++) { /* a flipped bit is seen by the checksums */
         packed[i] ^= 4;
-        assert_fails(qn_image_decode("x.png", packed, n, 3, &image), QN_EFORMAT, "x.png: ");
+        assert_fails(qn_image_decode("x.png", packed, n, 3, &image), QN_EFORMAT, place);
         packed[i] ^= 4;
     }
+    packed[8 + 8] ^= 1; /* the width */
+    assert_fails(qn_image_decode("x.png", packed, n, 3, &image), QN_EFORMAT, "x.png: byte 8: ");
+    packed[8 + 8] ^= 1;
     uint8_t rgba[30 * 20 * 4];
     for (int i = 0; i < 600; i++) { /* transparency is left out, colours stay */
         memcpy(rgba + 4 * i, pixels + 3 * i, 3);
