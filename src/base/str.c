@@ -174,6 +174,15 @@ char *qn_str_si(char out[QN_STR_NUMBER], double x)
     return out;
 }
 
+char *qn_str_unit(char out[QN_STR_NUMBER], double x, const char *unit)
+{
+    qn_str_si(out, x);
+    size_t n = strlen(out);
+    bool prefixed = strchr(out, ' ') != NULL;
+    snprintf(out + n, QN_STR_NUMBER - n, "%s%s", prefixed ? "" : " ", unit);
+    return out;
+}
+
 char *qn_str_count(char out[QN_STR_NUMBER], int64_t n)
 {
     char digits[24];

@@ -34,6 +34,7 @@ enum { QN_STR_NUMBER = 32 };
 char *qn_str_bytes(char out[QN_STR_NUMBER], uint64_t bytes); /* "512 B", "1.50 GiB" */
 char *qn_str_duration(char out[QN_STR_NUMBER], int64_t ns);  /* "3.20 ms", "12.5 s", "1h02m" */
 char *qn_str_si(char out[QN_STR_NUMBER], double x);          /* "0.5", "12.3 k", "4.56 G" */
-char *qn_str_count(char out[QN_STR_NUMBER], int64_t n);      /* "1,234,567" */
+char *qn_str_unit(char out[QN_STR_NUMBER], double x, const char *unit); /* "48 FLOP", "4.5 MB/s" */
+char *qn_str_count(char out[QN_STR_NUMBER], int64_t n);                 /* "1,234,567" */
 
 #endif

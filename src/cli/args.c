@@ -93,7 +93,10 @@ QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help)
         }
     }
     const QnCommand *c = a->command;
-    if (a->n_positional < c->min_positional || a->n_positional > c->max_positional)
+    if (a->n_positional > c->max_positional)
+        return qn_fail(QN_EUSAGE, "usage: quern %s %s: '%s' is one word too many", c->name,
+                       c->usage, a->positional[c->max_positional]);
+    if (a->n_positional < c->min_positional)
         return qn_fail(QN_EUSAGE, "usage: quern %s %s", c->name, c->usage);
     return QN_OK;
 }
@@ -107,7 +110,7 @@ void qn_args_help(const QnCommand *c, FILE *out)
         snprintf(head, sizeof head, "%s%c%s%s%s%s", o->letter ? "-" : "  ",
                  o->letter ? o->letter : ' ', o->letter ? ", " : " ", o->name, o->value ? " " : "",
                  o->value ? o->value : "");
-        fprintf(out, "  %-26s %s\n", head, o->help);
+        fprintf(out, "  %s%*s %s\n", head, (int)QN_MAX(26 - qn_str_columns(head), 0), "", o->help);
     }
     if (c->examples)
         fprintf(out, "\nExamples:\n%s", c->examples);

@@ -151,11 +151,11 @@ static void print_row(const Row *r, double total, double gap)
         bytes[QN_STR_NUMBER];
     const QnPlanStep *s = &r->step;
     double moved = s->cost.bytes_read + s->cost.bytes_written;
-    printf("%5.1f %% %10s %10s %5.1f %%  %9sFLOP/s %9sB/s  %-16s %-22s %-24s %s\n",
-           100 * r->ns / total, qn_str_duration(time, (int64_t)r->ns),
-           qn_str_duration(limit, (int64_t)r->limit_ns), 100 * (r->ns - r->limit_ns) / gap,
-           qn_str_si(flops, s->cost.flops / (r->ns * 1e-9)),
-           qn_str_si(bytes, moved / (r->ns * 1e-9)), s->node->op->name, s->kernel->name,
+    printf("%5.1f %% %10s %10s %5.1f %%  %13s %11s  %-18s %-28s %-24s %s\n", 100 * r->ns / total,
+           qn_str_duration(time, (int64_t)r->ns), qn_str_duration(limit, (int64_t)r->limit_ns),
+           100 * (r->ns - r->limit_ns) / gap,
+           qn_str_unit(flops, s->cost.flops / (r->ns * 1e-9), "FLOP/s"),
+           qn_str_unit(bytes, moved / (r->ns * 1e-9), "B/s"), s->node->op->name, s->kernel->name,
            s->node->n_out ? qn_type_text(&s->node->out[0].type, type) : "",
            s->node->name ? s->node->name : "");
 }
@@ -179,10 +179,11 @@ static QnStatus print_profile(const QnArgs *a, const QnSetup *s)
     if (st == QN_OK) {
         char flops[QN_STR_NUMBER], bytes[QN_STR_NUMBER], t[QN_STR_NUMBER], l[QN_STR_NUMBER];
         qsort(rows, (size_t)n, sizeof *rows, by_gap);
-        printf("limits: %sFLOP/s, %sB/s; steps take %s in all, the limits allow %s\n"
+        printf("limits: %s, %s; steps take %s in all, the limits allow %s\n"
                " time          each      limit   gap    achieved\n",
-               qn_str_si(flops, limits.flops_per_s), qn_str_si(bytes, limits.bytes_per_s),
-               qn_str_duration(t, (int64_t)total), qn_str_duration(l, (int64_t)least));
+               qn_str_unit(flops, limits.flops_per_s, "FLOP/s"),
+               qn_str_unit(bytes, limits.bytes_per_s, "B/s"), qn_str_duration(t, (int64_t)total),
+               qn_str_duration(l, (int64_t)least));
         for (int64_t i = 0; i < n; i++)
             print_row(&rows[i], total, fmax(total - least, 1));
     }

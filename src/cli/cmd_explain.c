@@ -53,18 +53,38 @@ static const char *what(const QnNode *n, char *text, size_t bytes)
     return text;
 }
 
-static void print_step(const QnArgs *a, const QnDevice *d, int64_t i, const QnPlanStep *s)
+typedef struct Widths {
+    int op, kernel, type;
+} Widths;
+
+static Widths widths_of(const QnPlan *p)
+{
+    char op[200], type[QN_TYPE_TEXT_BYTES];
+    Widths w = { 4, 6, 6 }; /* of the heads */
+    for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
+        QnPlanStep s = qn_plan_step(p, i);
+        w.op = QN_MAX(w.op, (int)strlen(what(s.node, op, sizeof op)));
+        w.kernel = QN_MAX(w.kernel, (int)strlen(s.kernel->name));
+        if (s.node->n_out)
+            w.type = QN_MAX(w.type, (int)strlen(qn_type_text(&s.node->out[0].type, type)));
+    }
+    w.op = QN_MIN(w.op, 32); /* one long group does not push all others aside */
+    return w;
+}
+
+static void print_step(const QnArgs *a, const QnDevice *d, int64_t i, const QnPlanStep *s, Widths w)
 {
     char op[200], type[QN_TYPE_TEXT_BYTES], flops[QN_STR_NUMBER], bytes[QN_STR_NUMBER];
     const QnNode *n = s->node;
-    printf("%4lld  %-22s %-18s %-26s %9sFLOP %10s%s  %s\n", (long long)i, what(n, op, sizeof op),
-           s->kernel->name, n->n_out ? qn_type_text(&n->out[0].type, type) : "",
-           qn_str_si(flops, s->cost.flops),
-           qn_str_bytes(bytes, (uint64_t)(s->cost.bytes_read + s->cost.bytes_written)),
-           s->inplace          ? " in place"
-           : s->out_offset < 0 ? " in state"
-                               : "",
-           n->name ? n->name : "");
+    const char *written = s->inplace ? "in place" : s->out_offset < 0 ? "in state" : "";
+    printf("%4lld  %-*s  %-*s  %-*s  %10s  %10s", (long long)i, w.op, what(n, op, sizeof op),
+           w.kernel, s->kernel->name, w.type, n->n_out ? qn_type_text(&n->out[0].type, type) : "",
+           qn_str_unit(flops, s->cost.flops, "FLOP"),
+           qn_str_bytes(bytes, (uint64_t)(s->cost.bytes_read + s->cost.bytes_written)));
+    if (n->name)
+        printf("  %-8s  %s\n", written, n->name);
+    else
+        printf("%s%s\n", written[0] ? "  " : "", written);
     if (a->text[WHY])
         each_refusal(d, s, print_refusal, stdout);
 }
@@ -103,9 +123,9 @@ static void print_totals(const QnPlan *p, const QnCost *total)
     QnPlanMemory m = qn_plan_memory(p);
     char flops[QN_STR_NUMBER], bytes[QN_STR_NUMBER], arena[QN_STR_NUMBER], bound[QN_STR_NUMBER],
         state[QN_STR_NUMBER];
-    printf("%lld steps, %sFLOP, %s moved; arena %s (no plan of this order could take less than "
+    printf("%lld steps, %s, %s moved; arena %s (no plan of this order could take less than "
            "%s), states %s\n",
-           (long long)qn_plan_n_steps(p), qn_str_si(flops, total->flops),
+           (long long)qn_plan_n_steps(p), qn_str_unit(flops, total->flops, "FLOP"),
            qn_str_bytes(bytes, (uint64_t)(total->bytes_read + total->bytes_written)),
            qn_str_bytes(arena, (uint64_t)m.arena_bytes),
            qn_str_bytes(bound, (uint64_t)m.bound_bytes),
@@ -116,6 +136,10 @@ static QnStatus explain(const QnArgs *a, const QnSetup *s)
 {
     const QnPlan *p = a->text[EVAL] ? s->session->eval_plan : s->session->train_plan;
     QnCost total = { 0 };
+    Widths w = widths_of(p);
+    if (!a->json)
+        printf("step  %-*s  %-*s  %-*s  %10s  %10s  %-8s  %s\n", w.op, "node", w.kernel, "kernel",
+               w.type, "result", "computes", "moves", "written", "layer");
     for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
         QnPlanStep step = qn_plan_step(p, i);
         total.flops += step.cost.flops;
@@ -124,7 +148,7 @@ static QnStatus explain(const QnArgs *a, const QnSetup *s)
         if (a->json)
             QN_TRY(json_step(s->device, i, &step));
         else
-            print_step(a, s->device, i, &step);
+            print_step(a, s->device, i, &step, w);
     }
     if (!a->json)
         print_totals(p, &total);

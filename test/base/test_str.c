@@ -96,6 +96,8 @@ static void test_si_and_counts(void **state)
     assert_string_equal(qn_str_si(out, 999999), "1.00 M");
     assert_string_equal(qn_str_si(out, -4.56e9), "-4.56 G");
     assert_string_equal(qn_str_si(out, 1e30), "1000000000000 E");
+    assert_string_equal(qn_str_unit(out, 48, "FLOP"), "48 FLOP");
+    assert_string_equal(qn_str_unit(out, 4.5e6, "B/s"), "4.50 MB/s");
     assert_string_equal(qn_str_count(out, 0), "0");
     assert_string_equal(qn_str_count(out, 999), "999");
     assert_string_equal(qn_str_count(out, 1234567), "1,234,567");
