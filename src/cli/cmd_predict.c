@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { TOP, DEVICE, JSON };
 
@@ -28,6 +29,9 @@ static QnStatus read_image(const QnSetup *s, const char *path, float *x)
     QnAugment augment = qn_augment_without_random(&s->recipe->data.augment);
     QnImage image = { 0 };
     int64_t height, width;
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return qn_fail(QN_EUSAGE, "%s is a folder; name its files: %s/*.jpg", path, path);
     QN_TRY(qn_image_read(path, (int)spec->x_dims[0], &image));
     QnPixels pixels = qn_image_pixels(&image);
     if (augment.resize_height == 0 && augment.crop_height == 0) { /* fit what is not the size */

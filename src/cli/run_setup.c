@@ -78,7 +78,10 @@ static QnStatus find_recipe(const char *run, char *recipe, size_t bytes)
 {
     snprintf(recipe, bytes, "%.4000s/recipe.yaml", run);
     if (!qn_file_exists(recipe))
-        return qn_fail(QN_ENOTFOUND, "%s is no run's folder: it has no recipe.yaml", run);
+        return qn_fail(QN_ENOTFOUND,
+                       "%s is no run's folder: it has no recipe.yaml; name one that quern train "
+                       "wrote into, such as runs/NAME",
+                       run);
     if (!qn_checkpoint_exists(run)) /* known before the data are opened */
         return qn_fail(QN_ENOTFOUND, "%s holds no checkpoint yet: quern train --resume goes on",
                        run);

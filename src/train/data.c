@@ -148,8 +148,17 @@ static QnStatus check(const QnRecipe *r, const QnTrainData *d)
                        "%s: the task needs %s, the data has others; see task: and "
                        "data.format",
                        r->path, names[r->task]);
+    if (r->task == QN_TASK_CLASSIFY && d->train->spec.class_count == 1)
+        return qn_fail(QN_EUSAGE, "%s: data.train has one class only, '%s': %s", r->path,
+                       qn_dataset_class_name(d->train, 0) ? qn_dataset_class_name(d->train, 0)
+                                                          : "0",
+                       r->data.format == QN_DATA_FOLDER
+                           ? "name the folder that holds the classes' folders, in an archive as "
+                             "photos.tar:folder"
+                           : "there is nothing to tell apart");
     if (d->train->count < r->batch)
-        return qn_fail(QN_EUSAGE, "%s: train.batch is %lld, but there are only %lld samples",
+        return qn_fail(QN_EUSAGE,
+                       "%s: train.batch is %lld, but there are only %lld samples: make it smaller",
                        r->path, (long long)r->batch, (long long)d->train->count);
     if (!d->test && (r->early_stop || r->keep_best))
         return qn_fail(QN_EUSAGE, "%s: train.%s needs test data: data.test, or a train_fraction",
@@ -171,6 +180,11 @@ QnStatus qn_data_open(QnRecipe *r, QnTrainData *out)
 {
     memset(out, 0, sizeof *out);
     QnStatus st = open_parts(r, out);
+    if (st == QN_ENOTFOUND) {
+        QnError e = *qn_error_last();
+        st = qn_fail(e.code, "%s (named in %s; --set data.train=… or data.test=… give others)",
+                     e.text, r->path);
+    }
     if (st == QN_OK)
         st = check(r, out);
     if (st != QN_OK)

@@ -75,6 +75,15 @@ static QnStatus read_augment(const QnYaml *data, QnAugment *a)
     QN_TRY(read_pair(map, "resize", &a->resize_height, &a->resize_width));
     QN_TRY(read_pair(map, "crop", &a->crop_height, &a->crop_width));
     QN_TRY(qn_yaml_int(map, "pad", false, 0, 4096, &a->pad));
+    if (a->crop_height && a->resize_height &&
+        (a->crop_height > a->resize_height + 2 * a->pad ||
+         a->crop_width > a->resize_width + 2 * a->pad))
+        return qn_yaml_fail(map,
+                            "crop %lld x %lld is larger than resize %lld x %lld with pad %lld on "
+                            "each side: crop less, or resize to more",
+                            (long long)a->crop_height, (long long)a->crop_width,
+                            (long long)a->resize_height, (long long)a->resize_width,
+                            (long long)a->pad);
     QN_TRY(qn_yaml_bool(map, "random_crop", false, &a->random_crop));
     QN_TRY(qn_yaml_bool(map, "flip", false, &a->flip));
     QN_TRY(qn_yaml_int(map, "cutout", false, 0, 4096, &a->cutout));

@@ -38,6 +38,9 @@ static void test_help(void **state)
         n++;
     }
     assert_true(n >= 8);
+    assert_runs("train --help"); /* "…" is three bytes and one column */
+    assert_contains(program_out, "--set KEY=VALUE…       change");
+    assert_contains(program_out, "--resume               go on");
     assert_runs("--version");
     assert_int_equal(strncmp(program_out, "quern ", 6), 0);
     assert_int_equal(run(""), 2);
@@ -48,7 +51,7 @@ static void test_bad_usage(void **state)
 {
     assert_refuses("tarin", 2, "no command 'tarin'", "--help");
     assert_refuses("train", 2, "usage: quern train", "RECIPE");
-    assert_refuses("train a b", 2, "usage: quern train", "RECIPE");
+    assert_refuses("train a b", 2, "usage: quern train RECIPE", "'b' is one word too many");
     assert_refuses("train r.json --sed 3", 2, "no option --sed", "train --help");
     assert_refuses("train r.json --seed", 2, "--seed", "needs a value");
     assert_refuses("train r.json --seed x", 2, "--seed", "'x'");
@@ -67,6 +70,14 @@ static void test_bad_usage(void **state)
 static void test_bad_recipes(void **state)
 {
     assert_refuses("train missing.yaml", 2, "missing.yaml", "No such file");
+    assert_refuses("train r.json --set data.train.images=gone.x", 2, "gone.x", "--set data.train=");
+    assert_refuses("train r.json --set data.images.resize=4 data.images.pad=1 data.images.crop=7",
+                   2, "crop 7 x 7", "resize 4 x 4 with pad 1");
+    temp_file("one.csv", "a,b\n1,x\n2,x\n3,x\n4,x\n", 20);
+    toy_recipe("one.json", "{'task': 'classify', 'data': {'format': 'csv', 'train': 'one.csv'}, "
+                           "'model': {'name': 'linear'}, "
+                           "'train': {'epochs': 1, 'batch': 1, 'lr': 0.1}}");
+    assert_refuses("train one.json", 2, "one class only, 'x'", "nothing to tell apart");
     assert_refuses("train .", 2, "Is a directory", ".");
     assert_refuses("train a.x", 2, "a.x", "");
     temp_file("empty.yaml", "", 0);
@@ -127,7 +138,7 @@ static void test_bad_folders(void **state)
     assert_refuses("train r.json -o file/run", 2, "file", "Not a directory");
     assert_refuses("train r.json -o file", 2, "file", "not a folder");
     assert_refuses("train r.json -o /proc/nowhere/run", 2, "/proc/nowhere", "");
-    assert_refuses("eval nowhere", 2, "nowhere", "recipe.yaml");
+    assert_refuses("eval nowhere", 2, "nowhere", "recipe.yaml; name one that quern train");
     assert_refuses("eval .", 2, ".", "recipe.yaml");
     assert_refuses("predict nowhere a.x", 2, "nowhere", "recipe.yaml");
     assert_refuses("generate nowhere", 2, "nowhere", "");

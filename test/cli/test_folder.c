@@ -73,6 +73,7 @@ static void test_predict(void **state)
     assert_contains(json_text(o, "file"), "01.png");
     const QnJson *best = &qn_json_find(o, "classes")->items[0];
     assert_string_equal(json_text(best, "class"), "dog");
+    assert_refuses("predict q photos/cat", 2, "photos/cat is a folder", "photos/cat/*.jpg");
     /* one bad file does not keep the others from being answered */
     assert_int_not_equal(run("predict q nothing.png photos/dog/01.png"), 0);
     assert_contains(program_err, "nothing.png");
