@@ -14,12 +14,14 @@ static const QnOption options[] = {
 static QnStatus print(const QnArgs *a, const QnSetup *s, const QnEvaluation *e)
 {
     double value;
-    const char *metric = qn_evaluation_metric(s->recipe, e, &value);
+    const char *metric = qn_report_metric(s->recipe, e, &value);
     if (!a->json) {
+        char time[QN_STR_NUMBER];
         if (e->confusion)
             qn_report_classes(stdout, s, e);
-        printf("%s %.4f, loss %.4f, on %lld samples in %.1f s\n", metric, value, e->loss,
-               (long long)e->samples, e->seconds);
+        printf("%s %.4f, loss %.4f, on %lld %s in %s\n", metric, value, e->loss,
+               (long long)e->samples, qn_report_counted(s->recipe),
+               qn_str_duration(time, (int64_t)(e->seconds * 1e9)));
         return QN_OK;
     }
     QnStr line = { 0 };

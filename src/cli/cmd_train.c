@@ -139,16 +139,18 @@ static void print_outcome(QnReport *r, const QnTrainResult *t)
 {
     char time[QN_STR_NUMBER], rate[QN_STR_NUMBER];
     double value;
-    const char *metric = qn_evaluation_metric(r->setup->recipe, &t->last, &value);
-    fprintf(r->out, "%s after %lld updates in %s (%s samples/s)\n",
+    const char *metric = qn_report_metric(r->setup->recipe, &t->last, &value);
+    fprintf(r->out, "%s after %lld updates in %s",
             t->interrupted     ? "interrupted"
             : t->stopped_early ? "stopped early"
                                : "trained",
-            (long long)t->updates, qn_str_duration(time, (int64_t)(t->train_seconds * 1e9)),
-            qn_str_si(rate, t->samples_per_second));
+            (long long)t->updates, qn_str_duration(time, (int64_t)(t->train_seconds * 1e9)));
+    if (t->samples_per_second > 0)
+        fprintf(r->out, " (%s)", qn_str_unit(rate, t->samples_per_second, "samples/s"));
+    fputs(t->interrupted ? "; the same command with --resume goes on\n" : "\n", r->out);
     if (t->last.samples)
-        fprintf(r->out, "%s %.4f, loss %.4f, on %lld test samples\n", metric, value, t->last.loss,
-                (long long)t->last.samples);
+        fprintf(r->out, "%s %.4f, loss %.4f, on %lld test %s\n", metric, value, t->last.loss,
+                (long long)t->last.samples, qn_report_counted(r->setup->recipe));
     if (t->n_skipped)
         fprintf(r->out, "%lld broken samples were passed over\n", (long long)t->n_skipped);
 }

@@ -50,6 +50,19 @@ void qn_report_start(QnReport *r, int64_t update)
     fflush(r->out);
 }
 
+const char *qn_report_metric(const QnRecipe *r, const QnEvaluation *e, double *value)
+{
+    if (r->task != QN_TASK_LANGUAGE)
+        return qn_evaluation_metric(r, e, value);
+    *value = e->perplexity; /* the loss stands beside it anyway */
+    return "test_perplexity";
+}
+
+const char *qn_report_counted(const QnRecipe *r)
+{
+    return r->task == QN_TASK_LANGUAGE ? "tokens" : "samples";
+}
+
 /* ---- callbacks ---- */
 
 enum { UNITS = 100 }; /* of progress, in an update */
@@ -75,6 +88,7 @@ static void on_step(void *ctx, const QnTrainStatus *t)
     QnReport *r = ctx;
     char text[240], rate[QN_STR_NUMBER], used[QN_STR_NUMBER], planned[QN_STR_NUMBER];
     int64_t now = qn_clock_ns();
+    bool known = t->samples_per_second > 0; /* the first updates are not timed */
     if (!r->started) {
         int64_t warm_up = units_done(t) + UNITS * QN_MIN(10, t->n_updates / 10);
         qn_term_progress_init(&r->progress, r->out, units_total(t), warm_up, now);
@@ -85,9 +99,9 @@ static void on_step(void *ctx, const QnTrainStatus *t)
         snprintf(text, sizeof text, "%lld/%lld  evaluating %lld/%lld", (long long)t->update,
                  (long long)t->n_updates, (long long)t->eval_done, (long long)t->eval_total);
     else
-        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g  %s samples/s  %s (planned %s)",
-                 (long long)t->update, (long long)t->n_updates, t->loss, t->lr,
-                 qn_str_si(rate, t->samples_per_second),
+        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g%s%s  %s (planned %s)",
+                 (long long)t->update, (long long)t->n_updates, t->loss, t->lr, known ? "  " : "",
+                 known ? qn_str_unit(rate, t->samples_per_second, "samples/s") : "",
                  qn_str_bytes(used, (uint64_t)qn_report_peak_rss_bytes()),
                  qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(r->setup->session)));
     qn_term_progress_step(&r->progress, units_done(t), text, now);
@@ -113,7 +127,7 @@ static void on_eval(void *ctx, const QnTrainStatus *t, const QnEvaluation *e, bo
 {
     QnReport *r = ctx;
     double value;
-    const char *name = qn_evaluation_metric(r->setup->recipe, e, &value);
+    const char *name = qn_report_metric(r->setup->recipe, e, &value);
     if (r->started)
         qn_term_progress_hide(&r->progress);
     fprintf(r->out, "update %lld, epoch %.2f: test loss %.4f, %s %.4f%s\n", (long long)t->update,
@@ -228,7 +242,7 @@ QnStatus qn_report_summary(QnReport *r, const char *run, const QnTrainResult *t,
     const QnSetup *s = r->setup;
     char digest[QN_SHA256_HEX];
     double value;
-    const char *metric = qn_evaluation_metric(s->recipe, &t->last, &value);
+    const char *metric = qn_report_metric(s->recipe, &t->last, &value);
     QnJsonWriter w;
     QN_TRY(qn_checkpoint_digest(s->session->store, digest));
     qn_json_begin(&w, json, 0);
@@ -237,8 +251,7 @@ QnStatus qn_report_summary(QnReport *r, const char *run, const QnTrainResult *t,
     qn_json_put_string(&w, "run", run);
     if (t->last.samples) {
         qn_json_put_double(&w, metric, value);
-        if (strcmp(metric, "test_loss"))
-            qn_json_put_double(&w, "test_loss", t->last.loss);
+        qn_json_put_double(&w, "test_loss", t->last.loss);
     }
     qn_json_put_int(&w, "updates", t->updates);
     qn_json_put_double(&w, "train_seconds", t->train_seconds);
@@ -252,6 +265,7 @@ QnStatus qn_report_summary(QnReport *r, const char *run, const QnTrainResult *t,
     qn_json_put_int(&w, "seed", s->recipe->seed);
     qn_json_put_int(&w, "threads", s->device->env.n_threads);
     qn_json_put_bool(&w, "stopped_early", t->stopped_early);
+    qn_json_put_bool(&w, "interrupted", t->interrupted);
     qn_json_put_string(&w, "weights_sha256", digest);
     qn_json_close(&w);
     return qn_json_end(&w);

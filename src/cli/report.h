@@ -22,6 +22,10 @@ QnTrainEvents qn_report_events(QnReport *r);
 
 /* Model, parameters, data, memory: what is about to run, from `update` on. */
 void qn_report_start(QnReport *r, int64_t update);
+/* The task's figure by the name that people and JSON see it under. */
+const char *qn_report_metric(const QnRecipe *r, const QnEvaluation *e, double *value);
+/* What an evaluation counts: "samples" or "tokens". */
+const char *qn_report_counted(const QnRecipe *r);
 /* Recall of each class and what it is mistaken for. */
 void qn_report_classes(FILE *out, const QnSetup *s, const QnEvaluation *e);
 /* Loss in the terminal and as RUN/loss.svg. */
