@@ -30,7 +30,7 @@ if command -v pkg-config >/dev/null; then
     # shellcheck disable=SC2046
     for program in version train; do
         passes cc -std=c11 -Wall -Wextra -Werror -pedantic -o "$tmp/program" \
-            "$src/examples/$program.c" $(pkg-config --cflags --libs quern) -lm
+            "$src/examples/$program.c" $(pkg-config --cflags --libs quern)
         passes env LD_LIBRARY_PATH="$(pkg-config --variable=libdir quern)" "$tmp/program" \
             "$tmp/weights.safetensors"
         [ "$program" = train ] || cp "$tmp/out" "$tmp/version"
