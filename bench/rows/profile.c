@@ -1,6 +1,7 @@
 /* Where a row's time goes: nodes of one kind together, the largest gap to the limit first. */
 #include "rows.h"
 
+#include "base/str.h"
 #include "rt/plan.h"
 
 #include <math.h>
@@ -57,8 +58,23 @@ static int64_t merge(Kind *kinds, int64_t n)
     return to;
 }
 
-QnStatus profile_print(const QnPlan *p, const QnLimits *limits)
+QnStatus profile_begin(const QnPlan *p, Profile *out)
 {
+    int64_t n = qn_plan_n_steps(p);
+    *out = (Profile){ .plan = p, .ns = qn_alloc_array((size_t)n + 1, sizeof *out->ns) };
+    if (!out->ns)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < n; i++) {
+        QnPlanStep s = qn_plan_step(p, i);
+        out->ns[i] = s.ns;
+        out->runs = s.runs;
+    }
+    return QN_OK;
+}
+
+static QnStatus print_kinds(const Profile *f, const QnLimits *limits)
+{
+    const QnPlan *p = f->plan;
     int64_t n = qn_plan_n_steps(p);
     Kind *kinds = qn_alloc_array((size_t)n + 1, sizeof *kinds);
     double total = 0, least = 0;
@@ -68,14 +84,20 @@ QnStatus profile_print(const QnPlan *p, const QnLimits *limits)
         QnPlanStep s = qn_plan_step(p, i);
         Kind *k = &kinds[i];
         describe(&s, k);
-        k->ns = s.runs ? (double)s.ns / (double)s.runs : 0;
+        k->ns = s.runs > f->runs ? (double)(s.ns - f->ns[i]) / (double)(s.runs - f->runs) : 0;
         k->limit_ns = qn_cpu_limit_ns(limits, &s.cost);
         k->n = 1;
         total += k->ns;
         least += k->limit_ns;
     }
-    printf("%lld nodes: %.3f ms, limit %.3f ms\n   share    gap       ms  limit ms  count\n",
-           (long long)n, total * 1e-6, least * 1e-6);
+    printf("%lld nodes: %.3f ms, limit %.3f ms\n", (long long)n, total * 1e-6, least * 1e-6);
+    QnPlanMemory m = qn_plan_memory(p);
+    char arena[QN_STR_NUMBER], bound[QN_STR_NUMBER], states[QN_STR_NUMBER];
+    printf("arena %s (no placement could be below %s), states %s\n",
+           qn_str_bytes(arena, (uint64_t)m.arena_bytes),
+           qn_str_bytes(bound, (uint64_t)m.bound_bytes),
+           qn_str_bytes(states, (uint64_t)m.state_bytes));
+    printf("   share    gap       ms  limit ms  count\n");
     n = merge(kinds, n);
     for (int64_t i = 0; i < n; i++) {
         const Kind *k = &kinds[i];
@@ -85,4 +107,12 @@ QnStatus profile_print(const QnPlan *p, const QnLimits *limits)
     }
     qn_free(kinds);
     return QN_OK;
+}
+
+QnStatus profile_end(Profile *f, const QnLimits *limits)
+{
+    QnStatus st = print_kinds(f, limits);
+    qn_free(f->ns);
+    f->ns = NULL;
+    return st;
 }

@@ -105,7 +105,13 @@ int64_t recipe_steps(const RecipeBench *r); /* of one run */
 QnStatus recipe_run(RecipeBench *r, double *ns);
 void recipe_close(RecipeBench *r);
 
-/* Of a plan that was made to profile. */
-QnStatus profile_print(const QnPlan *p, const QnLimits *limits);
+/* What a plan, made to profile, spends between begin and end, which prints it. */
+typedef struct Profile {
+    const QnPlan *plan;
+    uint64_t *ns; /* of each step before */
+    uint64_t runs;
+} Profile;
+QnStatus profile_begin(const QnPlan *p, Profile *out);
+QnStatus profile_end(Profile *f, const QnLimits *limits);
 
 #endif
