@@ -196,3 +196,38 @@ char *qn_str_count(char out[QN_STR_NUMBER], int64_t n)
     out[at] = '\0';
     return out;
 }
+
+/* Edits (insert, delete, replace) from a to b; words longer than 63 count as far apart. */
+static int edit_distance(const char *a, const char *b)
+{
+    int row[64], n = (int)QN_MIN(strlen(b), (size_t)64);
+    if (n > 63 || strlen(a) > 63)
+        return 64;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 0; a[i]; i++) {
+        int diagonal = row[0];
+        row[0] = i + 1;
+        for (int j = 0; j < n; j++) {
+            int best = QN_MIN(row[j + 1], row[j]) + 1;
+            best = QN_MIN(best, diagonal + (a[i] != b[j]));
+            diagonal = row[j + 1];
+            row[j + 1] = best;
+        }
+    }
+    return row[n];
+}
+
+const char *qn_str_nearest(const char *word, const char *const *known, int n)
+{
+    const char *nearest = NULL;
+    int best = QN_MAX(2, (int)QN_MIN(strlen(word), (size_t)60) / 3);
+    for (int i = 0; i < n; i++) {
+        int d = edit_distance(word, known[i]);
+        if (d <= best) {
+            best = d - 1; /* the first of equals stays */
+            nearest = known[i];
+        }
+    }
+    return nearest;
+}

@@ -29,6 +29,9 @@ QnStatus qn_str_take(QnStr *str, char **text);
 /* Columns that UTF-8 text takes in a terminal, one a code point. */
 int64_t qn_str_columns(const char *text);
 
+/* The known word that `word` may be a slip of, or NULL where none is near. */
+const char *qn_str_nearest(const char *word, const char *const *known, int n);
+
 /* These fill a buffer of this size and return it. */
 enum { QN_STR_NUMBER = 32 };
 char *qn_str_bytes(char out[QN_STR_NUMBER], uint64_t bytes); /* "512 B", "1.50 GiB" */

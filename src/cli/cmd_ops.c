@@ -49,10 +49,29 @@ static QnStatus print_json(const QnOp *op)
 
 static void print_one(const QnOp *op)
 {
-    printf("%s: %s\n  form %s, gradient %s, version %d\n", op->name, op->doc, form_of(op),
+    printf("%s: %s\n  form %s, gradient %s, version %d, ", op->name, op->doc, form_of(op),
            gradient_of(op), op->version);
+    if (op->n_in_max == QN_MAX_IN)
+        printf("%d or more inputs\n", op->n_in);
+    else if (op->n_in_max > op->n_in)
+        printf("%d to %d inputs\n", op->n_in, op->n_in_max);
+    else
+        printf("%d input%s\n", op->n_in, op->n_in == 1 ? "" : "s");
     for (int i = 0; i < op->n_fields; i++)
         printf("  %-16s %s\n", op->fields[i].name, op->fields[i].doc ? op->fields[i].doc : "");
+}
+
+static QnStatus unknown_operator(const char *name, const QnOp *const *ops, int n)
+{
+    const char **names = qn_alloc_array((size_t)n, sizeof *names);
+    for (int i = 0; names && i < n; i++)
+        names[i] = ops[i]->name;
+    const char *near = names ? qn_str_nearest(name, names, n) : NULL;
+    qn_free(names);
+    if (near)
+        return qn_fail(QN_EUSAGE, "no operator '%s'; did you mean '%s'? quern ops lists them", name,
+                       near);
+    return qn_fail(QN_EUSAGE, "no operator '%s'; quern ops lists them", name);
 }
 
 static int run(QnArgs *a)
@@ -62,7 +81,7 @@ static int run(QnArgs *a)
     if (a->n_positional) {
         const QnOp *op = qn_op_find(a->positional[0]);
         if (!op) {
-            qn_fail(QN_EUSAGE, "no operator '%s'; quern ops lists them", a->positional[0]);
+            unknown_operator(a->positional[0], ops, n);
             return qn_cli_fail(a);
         }
         if (a->json)
@@ -70,6 +89,8 @@ static int run(QnArgs *a)
         print_one(op);
         return QN_EXIT_OK;
     }
+    if (!a->json)
+        printf("%-20s %-10s %-8s %s\n", "operator", "form", "gradient", "what it does");
     for (int i = 0; i < n; i++) {
         if (!a->json)
             printf("%-20s %-10s %-8s %s\n", ops[i]->name, form_of(ops[i]), gradient_of(ops[i]),

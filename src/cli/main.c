@@ -54,6 +54,21 @@ static const QnCommand *find_command(const char *name)
     return NULL;
 }
 
+static QnStatus unknown_command(const char *name)
+{
+    const char *names[QN_COUNT(qn_cli_commands)];
+    int n = 0;
+    for (int i = 0; qn_cli_commands[i]; i++) {
+        if (!qn_cli_commands[i]->hidden)
+            names[n++] = qn_cli_commands[i]->name;
+    }
+    const char *near = qn_str_nearest(name, names, n);
+    if (near)
+        return qn_fail(QN_EUSAGE, "no command '%s'; did you mean '%s'? quern --help lists them",
+                       name, near);
+    return qn_fail(QN_EUSAGE, "no command '%s'; quern --help lists them", name);
+}
+
 QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help); /* args.c */
 void qn_args_help(const QnCommand *c, FILE *out);
 
@@ -101,7 +116,7 @@ int main(int argc, char **argv)
     }
     a.command = find_command(argv[1]);
     if (!a.command) {
-        qn_fail(QN_EUSAGE, "no command '%s'; quern --help lists them", argv[1]);
+        unknown_command(argv[1]);
         return qn_cli_fail(&a);
     }
     bool help = false;

@@ -1,4 +1,5 @@
 /* Typed reading of the tree; every complaint names the place and what was expected. */
+#include "base/str.h"
 #include "io/number.h"
 #include "io/yaml_node.h"
 
@@ -325,38 +326,9 @@ QnStatus qn_yaml_reals(const QnYaml *map, const char *key, bool required, double
 
 /* ---- unknown keys ---- */
 
-/* Edits (insert, delete, replace) from a to b; words longer than 63 count as far apart. */
-static int edit_distance(const char *a, const char *b)
-{
-    int row[64], n = (int)QN_MIN(strlen(b), (size_t)64);
-    if (n > 63 || strlen(a) > 63)
-        return 64;
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 0; a[i]; i++) {
-        int diagonal = row[0];
-        row[0] = i + 1;
-        for (int j = 0; j < n; j++) {
-            int best = QN_MIN(row[j + 1], row[j]) + 1;
-            best = QN_MIN(best, diagonal + (a[i] != b[j]));
-            diagonal = row[j + 1];
-            row[j + 1] = best;
-        }
-    }
-    return row[n];
-}
-
 static QnStatus unknown_key(const QnYaml *node, const char *const *known, int n)
 {
-    const char *nearest = NULL;
-    int best = QN_MAX(2, (int)QN_MIN(strlen(node->key), (size_t)60) / 3);
-    for (int i = 0; i < n; i++) {
-        int d = edit_distance(node->key, known[i]);
-        if (d <= best) {
-            best = d - 1; /* the first of equals stays */
-            nearest = known[i];
-        }
-    }
+    const char *nearest = qn_str_nearest(node->key, known, n);
     if (nearest)
         return qn_yaml_fail(node, "unknown key; did you mean '%s'?", nearest);
     char list[512] = "";

@@ -96,6 +96,10 @@ static void test_si_and_counts(void **state)
     assert_string_equal(qn_str_si(out, 999999), "1.00 M");
     assert_string_equal(qn_str_si(out, -4.56e9), "-4.56 G");
     assert_string_equal(qn_str_si(out, 1e30), "1000000000000 E");
+    static const char *const words[] = { "train", "tune", "eval" };
+    assert_string_equal(qn_str_nearest("tarin", words, 3), "train");
+    assert_string_equal(qn_str_nearest("tun", words, 3), "tune");
+    assert_null(qn_str_nearest("explain", words, 3));
     assert_string_equal(qn_str_unit(out, 48, "FLOP"), "48 FLOP");
     assert_string_equal(qn_str_unit(out, 4.5e6, "B/s"), "4.50 MB/s");
     assert_string_equal(qn_str_count(out, 0), "0");

@@ -49,7 +49,7 @@ static void test_help(void **state)
 
 static void test_bad_usage(void **state)
 {
-    assert_refuses("tarin", 2, "no command 'tarin'", "--help");
+    assert_refuses("tarin", 2, "no command 'tarin'; did you mean 'train'?", "--help");
     assert_refuses("train", 2, "usage: quern train", "RECIPE");
     assert_refuses("train a b", 2, "usage: quern train RECIPE", "'b' is one word too many");
     assert_refuses("train r.json --sed 3", 2, "no option --sed", "train --help");
@@ -63,6 +63,9 @@ static void test_bad_usage(void **state)
     assert_refuses("train r.json --device gpu9", 2, "no device 'gpu9'", "cpu");
     assert_refuses("eval", 2, "usage: quern eval", "RUN");
     assert_refuses("ops nosuchop", 2, "nosuchop", "");
+    assert_refuses("ops matmal", 2, "did you mean 'matmul'", "quern ops");
+    assert_runs("ops matmul");
+    assert_contains(program_out, "2 to 3 inputs");
 }
 
 /* ---- bad input ---- */
