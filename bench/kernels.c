@@ -341,6 +341,8 @@ int main(int argc, char **argv)
             env.n_threads = (int)strtol(argv[++i], NULL, 10);
         else if (!strcmp(argv[i], "-i") && i + 1 < argc)
             env.isa = argv[++i];
+        else if (argv[i][0] == '-')
+            env.n_threads = 0; /* --help, or what it does not know */
         else
             word = argv[i];
     }

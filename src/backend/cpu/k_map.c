@@ -58,7 +58,7 @@ static const char *map_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     const QnBody *body = qn_fused_body(n);
     if (!n->op->map && !body)
-        return "no map";
+        return "not an elementwise operator";
     if (n->n_in > MAX_OPERAND || n->n_out > MAX_OPERAND || (body && body->n_instr > MAX_INSTR))
         return "too large a group";
     for (int i = 0; i < n->n_in; i++) {
