@@ -146,7 +146,7 @@ static void print_outcome(QnReport *r, const QnTrainResult *t)
                                : "trained",
             (long long)t->updates, qn_str_duration(time, (int64_t)(t->train_seconds * 1e9)));
     if (t->samples_per_second > 0)
-        fprintf(r->out, " (%s)", qn_str_unit(rate, t->samples_per_second, "samples/s"));
+        fprintf(r->out, " (%s samples/s)", qn_str_si(rate, t->samples_per_second));
     fputs(t->interrupted ? "; the same command with --resume goes on\n" : "\n", r->out);
     if (t->last.samples)
         fprintf(r->out, "%s %.4f, loss %.4f, on %lld test %s\n", metric, value, t->last.loss,

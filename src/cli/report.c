@@ -99,9 +99,9 @@ static void on_step(void *ctx, const QnTrainStatus *t)
         snprintf(text, sizeof text, "%lld/%lld  evaluating %lld/%lld", (long long)t->update,
                  (long long)t->n_updates, (long long)t->eval_done, (long long)t->eval_total);
     else
-        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g%s%s  %s (planned %s)",
+        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g%s%s%s  %s (planned %s)",
                  (long long)t->update, (long long)t->n_updates, t->loss, t->lr, known ? "  " : "",
-                 known ? qn_str_unit(rate, t->samples_per_second, "samples/s") : "",
+                 known ? qn_str_si(rate, t->samples_per_second) : "", known ? " samples/s" : "",
                  qn_str_bytes(used, (uint64_t)qn_report_peak_rss_bytes()),
                  qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(r->setup->session)));
     qn_term_progress_step(&r->progress, units_done(t), text, now);
@@ -187,8 +187,9 @@ void qn_report_classes(FILE *out, const QnSetup *s, const QnEvaluation *e)
         snprintf(text[i][0], sizeof text[i][0], "%s", name ? name : number);
         snprintf(text[i][1], sizeof text[i][1], "%lld", (long long)total);
         snprintf(text[i][2], sizeof text[i][2], "%lld", (long long)row[i]);
-        snprintf(text[i][3], sizeof text[i][3], "%.3f",
-                 total ? (double)row[i] / (double)total : 0.0);
+        snprintf(text[i][3], sizeof text[i][3], "-");
+        if (total)
+            snprintf(text[i][3], sizeof text[i][3], "%.3f", (double)row[i] / (double)total);
         const char *other = worst >= 0 ? qn_dataset_class_name(ds, worst) : "";
         const char **c = &cells[(i + 1) * COLUMNS];
         c[0] = text[i][0];

@@ -6,6 +6,7 @@
 #include "io/image.h"
 #include "io/npy_set.h"
 
+#include <errno.h>
 #include <string.h>
 
 static QnStatus open_idx(const QnRecipeData *d, const QnDataPart *part, bool training,
@@ -180,7 +181,7 @@ QnStatus qn_data_open(QnRecipe *r, QnTrainData *out)
 {
     memset(out, 0, sizeof *out);
     QnStatus st = open_parts(r, out);
-    if (st == QN_ENOTFOUND) {
+    if (st == QN_ENOTFOUND && strstr(qn_error_last()->text, strerror(ENOENT))) {
         QnError e = *qn_error_last();
         st = qn_fail(e.code, "%s (named in %s; --set data.train=… or data.test=… give others)",
                      e.text, r->path);

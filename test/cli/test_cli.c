@@ -80,6 +80,9 @@ static void test_bad_recipes(void **state)
     toy_recipe("one.json", "{'task': 'classify', 'data': {'format': 'csv', 'train': 'one.csv'}, "
                            "'model': {'name': 'linear'}, "
                            "'train': {'epochs': 1, 'batch': 1, 'lr': 0.1}}");
+    assert_int_equal(run("train one.json --set data.target=nix"), 2);
+    assert_contains(program_err, "no column 'nix'");
+    assert_null(strstr(program_err, "--set data.train=")); /* the file is not what is wrong */
     assert_refuses("train one.json", 2, "one class only, 'x'", "nothing to tell apart");
     assert_refuses("train .", 2, "Is a directory", ".");
     assert_refuses("train a.x", 2, "a.x", "");
@@ -192,6 +195,8 @@ static void test_train_text(void **state)
     assert_contains(program_out, "120 training and 40 test samples");
     assert_contains(program_out, "memory: planned ");
     assert_contains(program_out, "test_accuracy ");
+    assert_null(strstr(program_out, "ksamples"));
+    assert_contains(program_out, " samples/s)");
     assert_null(strchr(program_out, '\r')); /* plain lines where there is no terminal */
     assert_null(strchr(program_out, '\033'));
     char *last = strrchr(program_out, '{'); /* the last line is the summary */
