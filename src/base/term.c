@@ -96,18 +96,21 @@ static void draw(QnTermProgress *p, int64_t done, const char *text, int64_t now_
     char number[QN_STR_NUMBER];
     double fraction = p->total > 0 ? (double)done / (double)p->total : 1;
     int64_t eta = qn_term_progress_eta_ns(p, done, now_ns);
-    QnStr tail = { 0 }, line = { 0 };
+    QnStr tail = { 0 }, line = { 0 }, time = { 0 };
     qn_str_printf(&tail, " %3d%%", (int)(fraction * 100));
     if (!p->hide_count)
         qn_str_printf(&tail, " %lld/%lld", (long long)done, (long long)p->total);
     if (text && text[0])
         qn_str_printf(&tail, "  %s", text);
     if (done >= p->total)
-        qn_str_printf(&tail, "  %s", qn_str_duration(number, now_ns - p->start_ns));
+        qn_str_printf(&time, "  %s", qn_str_duration(number, now_ns - p->start_ns));
     else if (eta >= 0)
-        qn_str_printf(&tail, "  %s left", qn_str_duration(number, eta));
+        qn_str_printf(&time, "  %s left", qn_str_duration(number, eta));
+    if (p->tty) /* a line that wraps could not be redrawn; the time matters more than the text */
+        cut(&tail, QN_MAX(p->width - 1 - qn_str_columns(qn_str_text(&time)), 5));
+    qn_str_add(&tail, qn_str_text(&time));
     if (p->tty) {
-        cut(&tail, p->width - 1); /* a line that wraps could not be redrawn */
+        cut(&tail, p->width - 1);
         int64_t room = p->width - 1 - qn_str_columns(qn_str_text(&tail));
         qn_str_add(&line, "\r");
         if (room >= 6) {
@@ -124,6 +127,7 @@ static void draw(QnTermProgress *p, int64_t done, const char *text, int64_t now_
         fputs(qn_str_text(&line), p->out);
     fflush(p->out);
     qn_str_fini(&tail);
+    qn_str_fini(&time);
     qn_str_fini(&line);
 }
 

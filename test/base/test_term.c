@@ -171,6 +171,20 @@ static void test_a_long_text_is_cut_to_the_line(void **state)
     assert_string_equal(text_of(f), "\r  50% 5/10  ααααααααααααααααα\033[K\r\033[K");
 }
 
+/* The time to go is what one looks for. */
+static void test_a_long_text_leaves_the_time(void **state)
+{
+    FILE *f = tmpfile();
+    QnTermProgress p;
+    qn_term_progress_init(&p, f, 10, 0, 0);
+    p.tty = true;
+    p.width = 30;
+    qn_term_progress_step(&p, 2, "", SECOND);
+    qn_term_progress_step(&p, 6, "ααααααααααααααααααααααααααααααααααααααα", 2 * SECOND);
+    char *text = text_of(f);
+    assert_contains(text, "\r  60% 6/10  αααα  1.00 s left\033[K");
+}
+
 static void test_clock_moves_forward(void **state)
 {
     int64_t a = qn_clock_ns();
