@@ -127,8 +127,9 @@ def compiled(args, f):
 def training(args, net, opt, x, y, flat=False):
     """forward, loss, backward, update"""
     def loss_of(x, y):
-        out = net(x)
-        return F.cross_entropy(out.flatten(0, 1) if flat else out, y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=args.bf16):
+            out = net(x)
+            return F.cross_entropy(out.flatten(0, 1) if flat else out, y)
     loss_of = compiled(args, loss_of)
 
     def step():
@@ -243,6 +244,8 @@ def adamw_update(args):
 
 def build(args, name):
     """(call, unit, work a call; 0 for times)"""
+    args.bf16 = name.endswith("-bf16")
+    name = name.removesuffix("-bf16")
     if m := re.fullmatch(r"(s|bf16)gemm-(.*)", name):
         f, work = gemm(args, m[2], torch.float32 if m[1] == "s" else torch.bfloat16)
         return f, "GFLOP/s", work

@@ -117,8 +117,10 @@ static QnStatus open_variant(Bench *b, Variant *v, QnLayout layout)
     if (!(v->g = qn_graph_new()))
         return QN_ENOMEM;
     qn_net_init(&v->net, v->g, !b->row->evaluates);
-    Build build = { v->g, &v->net, b->row->dim, 0 };
-    QN_TRY(b->row->build(&build, layout));
+    Build build = { .g = v->g, .net = &v->net, .dim = b->row->dim, .bf16 = b->row->bf16 };
+    QnStatus st = b->row->build(&build, layout);
+    v->g = build.g;
+    QN_TRY(st);
     QN_TRY(qn_graph_check(v->g));
     stage(b, "graph built");
     if (b->row->how != HOW_LAYOUTS) /* there is but the operator, and its layout is given */

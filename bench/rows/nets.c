@@ -2,6 +2,7 @@
 #include "rows.h"
 
 #include "ops/ops.h"
+#include "pass/precision.h"
 
 #include <stdio.h>
 
@@ -23,8 +24,28 @@ static QnValue *loss_of(Build *b, QnValue *scores, int64_t rows, int64_t classes
     return qn_cross_entropy(b->g, scores, y, 0, -100, QN_REDUCTION_MEAN);
 }
 
+/* As sessions do it: another graph with the same parameters and loss. */
+static QnStatus mix_precision(Build *b, QnValue **loss)
+{
+    QnGraph *mixed;
+    QnValue **map;
+    QN_TRY(qn_graph_check(b->g));
+    QN_TRY(qn_precision(b->g, QN_DTYPE_BF16, &mixed, &map, NULL));
+    for (int64_t i = 0; i < b->net->n_params; i++) {
+        QnParam *p = &b->net->params[i];
+        p->state = map[p->state->id];
+        p->name = qn_node_label(p->state->node);
+    }
+    *loss = map[(*loss)->id];
+    qn_graph_free(b->g);
+    b->g = b->net->g = mixed;
+    return QN_OK;
+}
+
 static QnStatus minimise(Build *b, const QnOptim *o, QnValue *loss)
 {
+    if (b->bf16)
+        QN_TRY(mix_precision(b, &loss));
     QnValue *step = qn_input(b->g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
     QnValue *lr = qn_input(b->g, "lr", QN_DTYPE_F32, &(QnShape){ 0 });
     QN_TRY(qn_optim_minimise(b->net, o, loss, lr, step, NULL));

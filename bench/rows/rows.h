@@ -15,6 +15,7 @@ typedef struct Build {
     QnNet *net;
     const int64_t *dim; /* the row's */
     int64_t classes;    /* labels and tokens lie below */
+    bool bf16;          /* products in bfloat16; g is then another graph in the end */
 } Build;
 
 typedef enum Unit {
@@ -45,6 +46,7 @@ struct Row {
     int64_t dim[6];
     double work;
     bool evaluates; /* built as for prediction */
+    bool bf16;      /* trains in mixed precision */
 };
 
 /* NULL: there is no such row. */
