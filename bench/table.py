@@ -94,7 +94,8 @@ NOTES = """
   batch 16; `dx` its backward-data, `dw` its backward-weights. `sgemm-MxNxK` is x (M,K) times the
   transpose of w (N,K), as linear layers do it.
 - `block` is a transformer block forward and backward (8 sequences of 256, width 512, 8 heads);
-  `gpt2` a training step of 124 M parameters; `-bf16` trains in mixed precision, PyTorch by autocast; `adamw` the update of 100 M.
+  `gpt2` a training step of 124 M parameters; `adamw` the update of 100 M; `-bf16` trains in mixed
+  precision, PyTorch by autocast.
 - `first-step` is the time from the start of the process to the end of the first training step;
   `memory` what the process had resident at most while training.
 - The limit adds up, over the nodes of the plan, the longer of FLOPs and bytes at the peaks. Data
