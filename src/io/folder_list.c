@@ -53,6 +53,14 @@ static QnStatus next_name(DIR *dir, const char *path, const char **name)
     }
 }
 
+/* Opening a pipe would wait for a writer for ever; what stat cannot see is named when it is read.
+ */
+static bool is_no_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
 static QnStatus list_class(QnFolderList *l, const char *folder, const char *class_name)
 {
     DIR *dir = open_folder(folder);
@@ -71,6 +79,8 @@ static QnStatus list_class(QnFolderList *l, const char *folder, const char *clas
             st = QN_ENOMEM;
             goto done;
         }
+        if (is_no_file(path))
+            continue;
         QN_TRY_DONE(add_file(l, path, class_name, NULL));
     }
 done:

@@ -3,6 +3,7 @@
 #include "io/npy.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 enum { CLASSES_MAX = 1 << 20 };
 
@@ -109,6 +110,27 @@ static QnStatus load_labels(NpySet *s, const QnNpySetOptions *o)
     return qn_dataset_set_classes(&s->head, NULL, largest + 1);
 }
 
+/* Also what a float cannot hold, such as 1e300 in an array of f8. */
+static QnStatus check_features(const NpySet *s, const char *path)
+{
+    float part[1024];
+    if (qn_dtype_is_int(s->x.dtype) || s->x.dtype == QN_DTYPE_BOOL)
+        return QN_OK;
+    for (int64_t i = 0; i < s->x.count; i += QN_COUNT(part)) {
+        int64_t n = QN_MIN(s->x.count - i, QN_COUNT(part));
+        qn_dtype_to_f32(s->x.dtype, item_at(&s->x, i), part, n);
+        for (int64_t k = 0; k < n; k++) {
+            if (isfinite(part[k]))
+                continue;
+            return qn_fail(QN_EFORMAT,
+                           "%s: sample %" PRId64 ": value %" PRId64
+                           " is %g as a 32-bit float: remove or mend this sample",
+                           path, (i + k) / s->x_count, (i + k) % s->x_count, (double)part[k]);
+        }
+    }
+    return QN_OK;
+}
+
 static QnStatus npy_set_init(NpySet *s, const QnNpySetOptions *o)
 {
     QN_TRY(qn_dataset_init(&s->head, &npy_ops, o->x_path));
@@ -122,6 +144,7 @@ static QnStatus npy_set_init(NpySet *s, const QnNpySetOptions *o)
     spec->x_dims[0] = 1;
     for (int i = 1; i < s->x.rank; i++)
         spec->x_dims[i - 1] = s->x.dims[i];
+    QN_TRY(check_features(s, o->x_path));
     return o->y_path ? load_labels(s, o) : QN_OK;
 }
 

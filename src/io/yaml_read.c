@@ -197,7 +197,8 @@ QnStatus qn_yaml_node_read(QnYamlDoc *doc, const char *name, const void *text, s
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
         return qn_fail(QN_ENOMEM, "%s: not enough memory to read it", name);
-    yaml_parser_set_input_string(&parser, text, size);
+    size_t mark = size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0; /* byte order mark */
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text + mark, size - mark);
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     QnStatus st = QN_OK;
     while (st == QN_OK && !r.ended) {

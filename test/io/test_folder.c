@@ -52,6 +52,10 @@ static const char *make_folder(const char *name)
     put_file(root, "pics/ant/.hidden.png", "x", 1);
     put_file(root, "pics/ant/notes.txt", "x", 1);
     put_file(root, "pics/readme.png", "x", 1);
+    snprintf(path, sizeof path, "%s/pics/ant/folder.png", root);
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/pics/ant/pipe.png", root); /* to open it would wait for ever */
+    mkfifo(path, 0666);
     return root;
 }
 

@@ -1,6 +1,8 @@
 /* labels: io */
 #include "temp.h"
 
+#include <math.h>
+
 #include "base/compiler.h"
 #include "io/npy.h"
 #include "io/npy_set.h"
@@ -68,4 +70,16 @@ static void test_arrays_that_do_not_fit(void **state)
     assert_fails(qn_npy_set_open(&o, &ds), QN_EFORMAT, "6 dimensions");
     o.x_path = put("x", QN_DTYPE_U8, 2, (int64_t[]){ 0, 1 }, x);
     assert_fails(qn_npy_set_open(&o, &ds), QN_EFORMAT, "dimension 0 is 0");
+}
+
+/* Found when the file is opened, not as a loss of NaN that is blamed on the learning rate. */
+static void test_features_that_are_not_finite(void **state)
+{
+    float x[6] = { 0, 1, 2, 3, NAN, 5 };
+    double large[2] = { 0, 1e300 };
+    QnNpySetOptions o = { .x_path = put("x", QN_DTYPE_F32, 2, (int64_t[]){ 3, 2 }, x) };
+    QnDataset *ds;
+    assert_fails(qn_npy_set_open(&o, &ds), QN_EFORMAT, "sample 2: value 0 is nan");
+    o.x_path = put("x", QN_DTYPE_F64, 1, (int64_t[]){ 2 }, large);
+    assert_fails(qn_npy_set_open(&o, &ds), QN_EFORMAT, "sample 1: value 0 is inf");
 }

@@ -155,6 +155,18 @@ static void test_numbers_as_written(void **state)
     qn_yaml_free(doc);
 }
 
+static void test_byte_order_mark(void **state)
+{
+    NEED_YAML();
+    QnYamlDoc *doc = parse("\xef\xbb\xbf"
+                           "batch: 32\n"); /* as Windows' editors write */
+    int64_t batch = 0;
+    assert_ok(qn_yaml_int(qn_yaml_root(doc), "batch", true, 1, 100, &batch));
+    assert_int_equal(batch, 32);
+    qn_yaml_free(doc);
+    refuse("\xef\xbb\xbf", "empty");
+}
+
 static void test_refused_documents(void **state)
 {
     NEED_YAML();
