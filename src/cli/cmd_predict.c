@@ -196,7 +196,7 @@ static QnStatus predict_table(const QnArgs *a, QnSetup *s, const char *path, con
 {
     QnDataset *table;
     QN_TRY(open_table(s, path, &table));
-    QnStatus st = QN_OK;
+    QnStatus st = qn_form_check_features(&s->form, table);
     for (int64_t i = 0; st == QN_OK && i < qn_dataset_count(table); i++) {
         st = qn_dataset_get(table, i, 0, 0, b->x, b->y);
         if (st == QN_OK)

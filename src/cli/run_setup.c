@@ -99,6 +99,43 @@ static QnStatus load_checkpoint(QnSetup *s, const char *run, QnStatus st)
     return st;
 }
 
+static QnStatus check_vocabulary(const QnSetup *s, const char *run)
+{
+    char path[4096], *was = NULL, *now = NULL;
+    QnVocab *vocab;
+    snprintf(path, sizeof path, "%.4000s/vocab.json", run);
+    if (!s->data.vocab || !qn_file_exists(path))
+        return QN_OK;
+    QN_TRY(qn_vocab_load(path, &vocab));
+    QnStatus st = qn_vocab_print(vocab, &was);
+    if (st == QN_OK)
+        st = qn_vocab_print(s->data.vocab, &now);
+    if (st == QN_OK && strcmp(was, now))
+        st = qn_fail(QN_ESHAPE,
+                     "%s: its characters are not those of %s: the text is not the one that the "
+                     "model was trained on; give that one, or train anew",
+                     s->data.train->name, path);
+    qn_free(was);
+    qn_free(now);
+    qn_vocab_free(vocab);
+    return st;
+}
+
+QnStatus qn_setup_check_data(const QnSetup *s, const char *run)
+{
+    char path[4096];
+    QnForm form;
+    QN_TRY(check_vocabulary(s, run));
+    snprintf(path, sizeof path, "%.4000s/data.json", run);
+    if (qn_file_exists(path)) {
+        QN_TRY(qn_form_read(path, &form));
+        QnStatus st = qn_form_check(&form, &s->data);
+        qn_form_fini(&form);
+        QN_TRY(st);
+    }
+    return QN_OK;
+}
+
 QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,
                            const char *device)
 {
@@ -106,6 +143,8 @@ QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *setti
     memset(s, 0, sizeof *s);
     QN_TRY(find_recipe(run, recipe, sizeof recipe));
     QnStatus st = open_all(s, recipe, settings, n_settings, device, &(QnSessionOptions){ 0 });
+    if (st == QN_OK)
+        st = qn_setup_check_data(s, run);
     return load_checkpoint(s, run, st);
 }
 

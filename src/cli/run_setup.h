@@ -34,6 +34,10 @@ QnStatus qn_setup_record(const QnSetup *s, const char *path);
 QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *settings,
                              int n_settings, const char *device);
 
+/* Refuses data that are not of the kind, classes, features and characters that RUN was trained on:
+ * all numbers would come out, and mean nothing. */
+QnStatus qn_setup_check_data(const QnSetup *s, const char *run);
+
 /* A trained model: RUN is a run's folder (its recipe.yaml and best or newest checkpoint). */
 QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,
                            const char *device);

@@ -76,6 +76,55 @@ const char *qn_form_class(const QnForm *f, int64_t k, char number[24])
     return number;
 }
 
+/* ---- data that are not those of the training ---- */
+
+QnStatus qn_form_check_features(const QnForm *f, const QnDataset *table)
+{
+    for (int64_t i = 0; i < f->n_features; i++) {
+        const char *name = qn_csv_feature_name(table, i);
+        if (!name)
+            return qn_fail(QN_ESHAPE, "%s: feature %lld of the model, '%s', is not there",
+                           table->name, (long long)i, f->feature_names[i]);
+        /* "column 3": a table without a header, whose columns are known by their order alone */
+        if (!strncmp(name, "column ", 7) || !strncmp(f->feature_names[i], "column ", 7))
+            continue;
+        if (strcmp(name, f->feature_names[i]))
+            return qn_fail(QN_ESHAPE,
+                           "%s: feature %lld is '%s', the model was trained with '%s' there: put "
+                           "the columns in the order of the training table",
+                           table->name, (long long)i, name, f->feature_names[i]);
+    }
+    return QN_OK;
+}
+
+static QnStatus check_classes(const QnForm *f, const QnDataset *ds)
+{
+    int64_t n = f->spec.class_count;
+    if (qn_dataset_spec(ds)->class_count != n)
+        return qn_fail(QN_ESHAPE, "%s: %lld classes, the model was trained with %lld", ds->name,
+                       (long long)qn_dataset_spec(ds)->class_count, (long long)n);
+    for (int64_t i = 0; f->class_names && i < n; i++) {
+        const char *name = qn_dataset_class_name(ds, i);
+        if (name && strcmp(name, f->class_names[i]))
+            return qn_fail(QN_ESHAPE,
+                           "%s: class %lld is '%s', the model was trained with '%s' there: give "
+                           "the data it knows, or train anew",
+                           ds->name, (long long)i, name, f->class_names[i]);
+    }
+    return QN_OK;
+}
+
+QnStatus qn_form_check(const QnForm *f, const QnTrainData *data)
+{
+    const QnSampleSpec *now = qn_dataset_spec(data->train);
+    if (now->x_kind != f->spec.x_kind || now->y_kind != f->spec.y_kind)
+        return qn_fail(QN_ESHAPE, "%s: %s and %s, the model was trained with %s and %s",
+                       data->train->name, x_kinds[now->x_kind], y_kinds[now->y_kind],
+                       x_kinds[f->spec.x_kind], y_kinds[f->spec.y_kind]);
+    QN_TRY(qn_form_check_features(f, data->train));
+    return check_classes(f, data->train);
+}
+
 /* ---- the file ---- */
 
 static void put_doubles(QnJsonWriter *w, const char *key, const double *x, int64_t n)
