@@ -98,6 +98,11 @@ QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help)
                        c->usage, a->positional[c->max_positional]);
     if (a->n_positional < c->min_positional)
         return qn_fail(QN_EUSAGE, "usage: quern %s %s", c->name, c->usage);
+    for (int i = 0; i < a->n_positional; i++) { /* "$UNSET": "" + "/recipe.yaml" is the root's */
+        if (!a->positional[i][0])
+            return qn_fail(QN_EUSAGE, "usage: quern %s %s: word %d is empty", c->name, c->usage,
+                           i + 1);
+    }
     return QN_OK;
 }
 

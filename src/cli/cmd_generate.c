@@ -119,6 +119,9 @@ static QnStatus generate(const QnArgs *a, QnSetup *s, const QnVocab *vocab)
         return qn_fail(QN_EFORMAT, "%s/vocab.json has %lld tokens, the model %lld",
                        a->positional[0], (long long)qn_vocab_count(vocab),
                        (long long)s->session->spec.class_count);
+    if (!a->text[PROMPT] && qn_vocab_find(vocab, '\n') < 0)
+        return qn_fail(QN_EUSAGE, "the model knows no new line to begin with: give a text to go on "
+                                  "from by --prompt");
     QN_TRY(qn_vocab_encode(vocab, "--prompt", prompt, strlen(prompt), &encoded, &n_prompt));
     if (n_prompt == 0) {
         qn_free(encoded);

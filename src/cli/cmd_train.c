@@ -220,6 +220,8 @@ static QnStatus folder_of_run(const QnArgs *a, char *out, size_t bytes)
 {
     QnRecipe *r;
     if (a->text[OUT]) {
+        if (!a->text[OUT][0])
+            return qn_fail(QN_EUSAGE, "--out is empty: name a folder, such as runs/first");
         snprintf(out, bytes, "%s", a->text[OUT]);
         return QN_OK;
     }
@@ -263,6 +265,8 @@ static int run(QnArgs *a)
     }
     int lock = -1;
     st = qn_setup_check_computes(&s);
+    if (st == QN_OK && qn_checkpoint_exists(folder)) /* goes on, and with the data it knows */
+        st = qn_setup_check_data(&s, folder);
     if (st == QN_OK)
         st = prepare_folder(folder, &lock);
     if (st == QN_OK)

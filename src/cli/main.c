@@ -4,7 +4,9 @@
 #include "quern/quern.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +94,30 @@ static void bound_spinning(char **argv)
 #endif
 }
 
+/* Where a standard stream is closed, the next file that is opened takes its number, and what is
+ * printed would go into the run's files. Read-only: writing fails as it does to a closed stream. */
+static void hold_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) < 0)
+            return;
+    }
+}
+
+/* What could not be written to stdout is a failure, also where all else went well. */
+static int finish(QnArgs *a, int code)
+{
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || code != QN_EXIT_OK)
+        return code;
+    qn_fail(QN_EIO, "cannot write to standard output: %s", strerror(errno));
+    a->json = false;
+    return qn_cli_fail(a);
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a file over the limit: an error that names it, not a death */
     bound_spinning(argv);
     QnArgs a = { .start_ns = qn_clock_ns() };
     setlocale(LC_CTYPE, "");
@@ -108,11 +132,11 @@ int main(int argc, char **argv)
             qn_args_help(c, stdout);
         else
             print_help(stdout);
-        return QN_EXIT_OK;
+        return finish(&a, QN_EXIT_OK);
     }
     if (!strcmp(argv[1], "--version")) {
         print_version();
-        return QN_EXIT_OK;
+        return finish(&a, QN_EXIT_OK);
     }
     a.command = find_command(argv[1]);
     if (!a.command) {
@@ -124,13 +148,7 @@ int main(int argc, char **argv)
         return qn_cli_fail(&a);
     if (help) {
         qn_args_help(a.command, stdout);
-        return QN_EXIT_OK;
+        return finish(&a, QN_EXIT_OK);
     }
-    int code = a.command->run(&a);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == QN_EXIT_OK) {
-        qn_fail(QN_EIO, "cannot write to standard output: %s", strerror(errno));
-        a.json = false;
-        return qn_cli_fail(&a);
-    }
-    return code;
+    return finish(&a, a.command->run(&a));
 }

@@ -320,6 +320,22 @@ static QnStatus read_compile(QnRecipe *r, const QnYaml *root)
     return QN_OK;
 }
 
+/* The name is a folder below runs/, and stays below it. */
+static QnStatus check_name(const QnYaml *root, const char *name)
+{
+    QnYaml *node = qn_yaml_find(root, "name");
+    for (const char *part = name;; part++) {
+        size_t n = strcspn(part, "/");
+        if (!n || (n == 2 && part[0] == '.' && part[1] == '.'))
+            return qn_yaml_fail(node ? node : root,
+                                "expected the name of a folder below runs/, without '..', found "
+                                "'%s'; to write elsewhere give -o",
+                                name);
+        if (!*(part += n))
+            return QN_OK;
+    }
+}
+
 static QnStatus read_recipe(QnRecipe *r)
 {
     const QnYaml *root = qn_yaml_root(r->doc);
@@ -331,6 +347,7 @@ static QnStatus read_recipe(QnRecipe *r)
     QN_TRY(KNOWN(root, "name", "task", "data", "model", "train", "compile"));
     r->name = "run";
     QN_TRY(qn_yaml_string(root, "name", false, &r->name));
+    QN_TRY(check_name(root, r->name));
     QN_TRY(qn_yaml_choice(root, "task", true, task_names, QN_COUNT(task_names), &task));
     r->task = (QnTask)task;
     QN_TRY(read_data(r, root));
