@@ -223,7 +223,7 @@ static QnStatus matmul_call(const QnNode *n, QnDeviceCall *c)
     const QnShape *y = &n->out[0].type.shape;
     int rank = y->rank;
     int64_t s[3][QN_MAX_RANK], rows = y->dim[rank - 2], cols = y->dim[rank - 1], batch = 1;
-    for (int i = 0; i < n->n_in; i++)
+    for (int i = 0; i < (matmul_has_bias(n) ? 3 : 2); i++)
         matmul_strides(&n->in[i]->type.shape, rank, s[i]);
     if (attr->trans_a)
         matmul_swap(s[0], rank);
