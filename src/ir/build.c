@@ -126,6 +126,24 @@ static const void *attr_or_defaults(QnGraph *g, const QnOp *op, const void *attr
     return qn_attr_copy(g->arena, op, attr, NULL, NULL);
 }
 
+/* Arithmetic on dims that the graph does not know would make expressions of themselves. */
+static QnStatus check_dims(QnGraph *g, const QnOp *op, const void *attr)
+{
+    for (int f = 0; attr && f < op->n_fields; f++) {
+        if (op->fields[f].kind != QN_ATTR_DIMS)
+            continue;
+        const QnDims *dims = (const void *)((const char *)attr + op->fields[f].offset);
+        for (int i = 0; i < dims->n; i++) {
+            if (!qn_dim_is_valid(g, dims->d[i]))
+                return qn_fail(QN_ESHAPE,
+                               "%s: entry %d of %s is %lld: negative, and no "
+                               "symbol of this graph",
+                               op->name, i, op->fields[f].name, (long long)dims->d[i]);
+        }
+    }
+    return QN_OK;
+}
+
 static QnStatus emit(QnGraph *g, const QnOp *op, const void *attr, QnValue *const *in, int n_in,
                      QnNode **out)
 {
@@ -133,6 +151,7 @@ static QnStatus emit(QnGraph *g, const QnOp *op, const void *attr, QnValue *cons
     if (!copy && op->attr_bytes)
         return qn_error_last()->code;
     QnInfer c;
+    QN_TRY(check_dims(g, op, copy));
     QN_TRY(qn_graph_infer(g, op, copy, in, n_in, &c));
     QnNode *n = qn_arena_alloc(g->arena, sizeof *n);
     QnValue **ins = qn_arena_copy(g->arena, in, (size_t)n_in * sizeof *in);
