@@ -106,6 +106,61 @@ static void test_adaptive_and_global(void **state)
     case_free(&c);
 }
 
+static void test_adaptive_max(void **state)
+{
+    Case c = case_new();
+    QnValue *x = GIVE(&c, F32, QN_SHAPE(1, 1, 4, 6), -0.34, -0.34, 0.74, -0.89, -0.59, 0.87, 0.72,
+                      -0.18, 0.19, 0.29, 0.9, 0.11, 0.22, -0.58, 0.23, -0.72, -0.91, -0.43, -0.24,
+                      0.93, -0.79, 0.91, 0.77, 0.54);
+    QnValue *y = qn_adaptive_max_pool(c.g, x, QN_AXES(3, 4));
+    WANT(&c, y, QN_SHAPE(1, 1, 3, 4), 0.72, 0.74, 0.9, 0.9, 0.72, 0.23, 0.9, 0.9, 0.93, 0.93, 0.91,
+         0.77);
+    WANT(&c, qn_adaptive_max_pool(c.g, x, QN_AXES(1, 1)), QN_SHAPE(1, 1, 1, 1), 0.93);
+    WANT(&c, qn_adaptive_max_pool(c.g, x, QN_AXES(4, 2)), QN_SHAPE(1, 1, 4, 2), 0.74, 0.87, 0.72,
+         0.9, 0.23, -0.43, 0.93, 0.91);
+    case_free(&c);
+}
+
+static void test_adaptive_max_gradient(void **state)
+{
+    Case c = case_new();
+    QnValue *x = GIVE(&c, F32, QN_SHAPE(1, 1, 4, 6), -0.34, -0.34, 0.74, -0.89, -0.59, 0.87, 0.72,
+                      -0.18, 0.19, 0.29, 0.9, 0.11, 0.22, -0.58, 0.23, -0.72, -0.91, -0.43, -0.24,
+                      0.93, -0.79, 0.91, 0.77, 0.54);
+    QnValue *y = qn_adaptive_max_pool(c.g, x, QN_AXES(3, 4)), *d;
+    assert_ok(qn_grad(c.g, qn_sum(c.g, qn_square(c.g, y), QN_ALL_AXES, false), &x, 1, &d));
+    WANT(&c, d, QN_SHAPE(1, 1, 4, 6), 0, 0, 1.48, 0, 0, 0, 2.88, 0, 0, 0, 7.2, 0, 0, 0, 0.46, 0, 0,
+         0, 0, 3.72, 0, 1.82, 1.54, 0);
+    case_free(&c);
+}
+
+/* Windows of 2 and 3 that overlap. Of equal elements the first takes all of the gradient. */
+static void test_adaptive_max_with_ties_and_nan(void **state)
+{
+    Case c = case_new();
+    QnValue *x = GIVE(&c, F32, QN_SHAPE(1, 2, 5), 2, 2, 1, 1, 1, 0, NAN, 3, 3, 2);
+    WANT(&c, qn_adaptive_max_pool(c.g, x, QN_AXES(3)), QN_SHAPE(1, 2, 3), 2, 2, 1, NAN, NAN, 3);
+    case_free(&c);
+    c = case_new();
+    x = GIVE(&c, F32, QN_SHAPE(1, 2, 5), 2, 2, 1, 1, 1, 0, NAN, 3, 3, 2);
+    QnValue *y = qn_adaptive_max_pool(c.g, x, QN_AXES(3)), *d;
+    assert_ok(qn_grad(c.g, qn_sum(c.g, y, QN_ALL_AXES, false), &x, 1, &d));
+    WANT(&c, d, QN_SHAPE(1, 2, 5), 1, 1, 0, 1, 0, 0, 2, 0, 1, 0);
+    case_free(&c);
+}
+
+static void test_adaptive_max_refusals(void **state)
+{
+    Case c = case_new();
+    QnValue *x = GIVE(&c, F32, QN_SHAPE(1, 1, 3), 1, 2, 3);
+    case_want_refused(&c, qn_adaptive_max_pool(c.g, x, QN_AXES(2, 2)), QN_ESHAPE, "2 sizes");
+    case_free(&c);
+    c = case_new();
+    x = GIVE(&c, F32, QN_SHAPE(1, 1, 3), 1, 2, 3);
+    case_want_refused(&c, qn_adaptive_max_pool(c.g, x, QN_AXES(0)), QN_EARG, "size 0");
+    case_free(&c);
+}
+
 static void test_padding_over_half_of_the_window_is_refused(void **state)
 {
     Case c = case_new();
