@@ -54,7 +54,7 @@ QN_API QnStatus qn_store_alloc(QnStore *s); /* zeroed; a second time it does not
 /* Fills every state as its node says, from the seed and the state's name: the same numbers whatever
  * else is in the store. */
 QN_API QnStatus qn_store_fill(QnStore *s, uint64_t seed);
-/* In order of their names. */
+/* In order of their names; NULL: there is no i-th. */
 QN_API int64_t qn_store_count(const QnStore *s);
 QN_API const QnSlot *qn_store_at(const QnStore *s, int64_t i);
 QN_API const QnSlot *qn_store_find(const QnStore *s, const char *name); /* or NULL */

@@ -48,6 +48,8 @@ bool qn_value_is_poison(const QnValue *v)
 QnStatus qn_graph_output(QnGraph *g, const char *name, QnValue *v)
 {
     QN_TRY(qn_graph_check(g));
+    if (!name)
+        return qn_fail(QN_EARG, "an output needs a name, not NULL");
     if (qn_value_is_poison(v))
         return qn_fail(QN_EGRAPH, "output '%s' has no value", name);
     for (int64_t i = 0; i < g->n_outputs; i++) {

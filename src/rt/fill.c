@@ -106,6 +106,9 @@ static QnStatus fill_slot(QnStore *store, const QnSlot *slot, uint64_t seed)
 
 QnStatus qn_store_fill(QnStore *store, uint64_t seed)
 {
+    if (store->n && !store->base)
+        return qn_fail(QN_EARG,
+                       "the store is not allocated: call qn_store_alloc before it is filled");
     for (int64_t i = 0; i < store->n; i++)
         QN_TRY(fill_slot(store, &store->slots[i], seed));
     return QN_OK;

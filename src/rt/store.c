@@ -110,7 +110,7 @@ int64_t qn_store_count(const QnStore *s)
 
 const QnSlot *qn_store_at(const QnStore *s, int64_t i)
 {
-    return &s->slots[i];
+    return i >= 0 && i < s->n ? &s->slots[i] : NULL;
 }
 
 const char *qn_slot_name(const QnSlot *slot)

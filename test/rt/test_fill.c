@@ -22,6 +22,28 @@ static QnStore *store_of(QnDevice *d, const QnStateAttr *a)
     return s;
 }
 
+/* Calls in the wrong order are refused. */
+static void test_before_alloc(void **state)
+{
+    QnDevice *d;
+    assert_ok(qn_device_open(&qn_backend_cpu, &(QnDeviceOptions){ .n_threads = 1 }, &d));
+    QnGraph *g = qn_graph_new();
+    QnStore *s = qn_store_new(d);
+    QnStateAttr a = { .name = "w", .dtype = QN_DTYPE_F32, .init = QN_INIT_NORMAL, .b = 1 };
+    QnValue *w = qn_state(g, &a);
+    assert_ok(qn_store_fill(s, 7)); /* nothing to fill */
+    assert_ok(qn_store_add(s, g));
+    assert_fails(qn_store_fill(s, 7), QN_EARG, "call qn_store_alloc");
+    assert_null(qn_store_at(s, 1));
+    assert_null(qn_store_at(s, -1));
+    assert_ok(qn_store_alloc(s));
+    assert_ok(qn_store_fill(s, 7));
+    assert_fails(qn_graph_output(g, NULL, w), QN_EARG, "needs a name");
+    qn_graph_free(g);
+    qn_store_free(s);
+    qn_device_close(d);
+}
+
 static void filled(const QnStateAttr *a, int n_threads, float *x)
 {
     QnDevice *d;
