@@ -1,4 +1,5 @@
 #include "cli/run_setup.h"
+#include "ops/body.h"
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -43,7 +44,7 @@ static void json_refusal(void *ctx, const QnKernel *k, const char *reason)
 /* The maps in a fused group, or the operator's name. */
 static const char *what(const QnNode *n, char *text, size_t bytes)
 {
-    const QnBody *b = qn_fused_body(n);
+    const QnBody *b = qn_body_of(n);
     size_t used = (size_t)snprintf(text, bytes, "%s", n->op->name);
     for (int i = 0; b && i < b->n_instr && used < bytes - 1; i++) {
         int k = snprintf(text + used, bytes - used, "%s%s%s", i ? " " : "(", b->instr[i].op->name,

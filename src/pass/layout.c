@@ -63,6 +63,12 @@ static bool role_of(const QnNode *n, Role *r)
         r->in = 1;
         return n->in[0]->type.shape.rank >= 3;
     }
+    if (n->op == &qn_op_fused_sum) {
+        QnShape whole = qn_fused_sum_shape(n);
+        for (int i = 0; i < n->n_in && i < 32; i++)
+            r->in |= is_image(n->in[i], &whole) ? 1u << i : 0;
+        return n->n_in <= 32 && r->in;
+    }
     if (!(n->op->traits & QN_ANY_LAYOUT) || !(n->op->traits & QN_MAP) || n->n_in > 32 ||
         n->n_out > 32 || n->out[0].type.shape.rank < 3)
         return false;
@@ -98,7 +104,7 @@ static bool is_candidate(const Pass *p, const QnNode *n, Role *r)
             return false;
     }
     if (!p->o || !p->o->accepts)
-        return !(n->op->traits & QN_REDUCE); /* few can */
+        return !(n->op->traits & QN_REDUCE) && n->op != &qn_op_fused_sum; /* few can */
     set_layouts(n, r, QN_LAYOUT_CHANNELS_LAST);
     bool ok = p->o->accepts(p->o->ctx, n);
     set_layouts(n, r, QN_LAYOUT_PLAIN);

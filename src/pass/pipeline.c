@@ -16,6 +16,7 @@ static const QnPassEntry passes[] = {
     { "dce", qn_pass_dce, QN_O1 },
     { "epilogue", qn_pass_epilogue, QN_O1 },
     { "fuse", qn_pass_fuse, QN_O1 },
+    { "fuse_sum", qn_pass_fuse_sum, QN_O1 },
     { "recompute", qn_pass_recompute, QN_O1 },
     { "layout", qn_pass_layout, QN_O2 },
     { "schedule", qn_pass_schedule, QN_O2 },

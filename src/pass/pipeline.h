@@ -27,6 +27,7 @@ QnPass qn_pass_dce;      /* what no output needs goes */
 QnPass qn_pass_epilogue; /* an addition after matmul or conv becomes its bias */
 QnPass qn_pass_recompute; /* cheap values are computed again rather than kept, to fit a budget */
 QnPass qn_pass_fuse;      /* maps in one pass over memory */
+QnPass qn_pass_fuse_sum;  /* a sum takes in the maps before it */
 QnPass qn_pass_layout;    /* images become channels-last where that moves less memory */
 QnPass qn_pass_schedule;  /* the order of nodes with the lowest peak of memory */
 

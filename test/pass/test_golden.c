@@ -55,6 +55,8 @@ static void read_case(Case *c, const char *file)
     c->options.memory_budget_bytes = atoll(value);
     header(c, "tuned", value);
     c->options.tuned = value[0] ? always : NULL;
+    header(c, "kernels", value);
+    c->options.keep = value[0] ? always : NULL;
     assert_true(c->passes[0]);
 }
 

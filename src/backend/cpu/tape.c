@@ -1,0 +1,292 @@
+#include "backend/cpu/tape.h"
+#include "ops/ops.h"
+
+#include <string.h>
+
+static bool is_loadable(QnDtype d)
+{
+    return d == QN_DTYPE_F32 || d == QN_DTYPE_F16 || d == QN_DTYPE_BF16 || d == QN_DTYPE_BOOL ||
+           d == QN_DTYPE_U8 || d == QN_DTYPE_I8;
+}
+
+static bool is_storable(QnDtype d)
+{
+    return d == QN_DTYPE_F32 || d == QN_DTYPE_F16 || d == QN_DTYPE_BF16 || d == QN_DTYPE_BOOL;
+}
+
+const char *qn_tape_refuses(const QnBody *b, const QnType *const *in, const QnKernelEnv *env)
+{
+    if (b->n_in > QN_TAPE_MAX_OPERAND || b->n_out > QN_TAPE_MAX_OPERAND ||
+        b->n_instr > QN_TAPE_MAX_INSTR)
+        return "too large a group";
+    for (int i = 0; i < b->n_in; i++) {
+        if (!is_loadable(in[i]->dtype))
+            return "reads f32, f16, bf16, bool and 8-bit integers";
+    }
+    for (int i = 0; i < b->n_instr; i++) {
+        if (!is_storable(b->instr[i].dtype))
+            return "computes f32, f16, bf16 and bool";
+        if (!qn_cpu_tile(env->isa, b->instr[i].op))
+            return "an operator of it has no tile function";
+    }
+    return NULL;
+}
+
+/* ---- making one ---- */
+
+/* Results within a group stay in f32, but a bool must be 0 or 1, and a cast is there to round. */
+static QnDtype rounding(const QnBodyInstr *x)
+{
+    return x->dtype == QN_DTYPE_BOOL || x->op == &qn_op_cast ? x->dtype : QN_DTYPE_F32;
+}
+
+static void round_tile(const QnConvertFns *c, QnDtype dtype, float *x, int64_t n)
+{
+    uint16_t small[QN_TAPE_TILE];
+    c->from_f32(dtype, x, small, n);
+    c->to_f32(dtype, small, x, n);
+}
+
+/* Strides of input x by the output's memory order, 0 where it is broadcast. */
+static void input_strides(const QnType *x, const QnType *y, int64_t out[QN_MAX_RANK])
+{
+    int64_t s[QN_MAX_RANK];
+    int order[QN_MAX_RANK], lead = y->shape.rank - x->shape.rank;
+    qn_type_strides(x, s);
+    qn_type_order(y, order);
+    for (int i = 0; i < y->shape.rank; i++) {
+        int axis = order[i] - lead;
+        out[i] = axis < 0 || x->shape.dim[axis] == 1 ? 0 : s[axis];
+    }
+}
+
+/* Drops axes of length 1 and joins neighbours that every operand walks as one. */
+static void collapse(QnTape *t)
+{
+    int r = 0;
+    for (int i = 0; i < t->rank; i++) {
+        if (t->dim[i] == 1)
+            continue;
+        bool joins = r > 0;
+        for (int k = 0; joins && k < t->n_in; k++)
+            joins = t->in[k].stride[r - 1] == t->in[k].stride[i] * t->dim[i];
+        int to = joins ? r - 1 : r++;
+        t->dim[to] = joins ? t->dim[to] * t->dim[i] : t->dim[i];
+        for (int k = 0; k < t->n_in; k++)
+            t->in[k].stride[to] = t->in[k].stride[i];
+    }
+    t->rank = r;
+}
+
+/* Whether it is walked tightly over the inner axes, whose elements divide the step of tiles, and is
+ * the same for all outer ones. */
+static bool is_periodic(const QnTape *t, const QnTapeOperand *o, int64_t step)
+{
+    int64_t period = 1;
+    int i = t->rank - 1;
+    for (; i >= 0 && o->stride[i] == period; i--)
+        period *= t->dim[i];
+    for (; i >= 0; i--) {
+        if (o->stride[i] != 0)
+            return false;
+    }
+    return period > 0 && step % period == 0;
+}
+
+static void classify(QnTape *t, int64_t step)
+{
+    for (int k = 0; k < t->n_in; k++) {
+        QnTapeOperand *o = &t->in[k];
+        int64_t tight = 1;
+        bool scalar = true, contiguous = true;
+        for (int i = t->rank - 1; i >= 0; i--) {
+            scalar &= o->stride[i] == 0;
+            contiguous &= o->stride[i] == tight;
+            tight *= t->dim[i];
+        }
+        o->access = contiguous ? QN_TAPE_CONTIGUOUS : scalar ? QN_TAPE_SCALAR : QN_TAPE_STRIDED;
+        if (o->access == QN_TAPE_STRIDED && is_periodic(t, o, step))
+            o->access = QN_TAPE_PERIODIC;
+    }
+}
+
+/* Registers: 0..n_in-1 hold operands; results take the lowest free one. */
+static void assign_registers(QnTape *t, const QnBody *b)
+{
+    int last[QN_TAPE_MAX_REG], reg[QN_TAPE_MAX_REG];
+    bool used[QN_TAPE_MAX_REG] = { 0 };
+    for (int i = 0; i < b->n_in; i++) {
+        last[i] = b->n_instr;
+        reg[i] = i;
+        used[i] = true;
+    }
+    for (int i = 0; i < b->n_instr; i++) {
+        last[b->n_in + i] = i;
+        for (int k = 0; k < b->instr[i].op->n_in; k++)
+            last[b->instr[i].arg[k]] = QN_MAX(last[b->instr[i].arg[k]], i);
+    }
+    for (int i = 0; i < b->n_out; i++)
+        last[b->n_in + b->out[i]] = b->n_instr; /* stored after the last instruction */
+    t->n_reg = b->n_in;
+    for (int i = 0; i < b->n_instr; i++) {
+        int r = b->n_in;
+        while (used[r])
+            r++;
+        used[r] = true;
+        reg[b->n_in + i] = t->instr[i].to = r;
+        t->n_reg = QN_MAX(t->n_reg, r + 1);
+        for (int k = 0; k < t->instr[i].n_arg; k++)
+            t->instr[i].arg[k] = reg[b->instr[i].arg[k]];
+        for (int k = b->n_in; k <= b->n_in + i; k++) {
+            if (last[k] == i)
+                used[reg[k]] = false;
+        }
+    }
+}
+
+static void set_instr(QnTape *t, const QnKernelEnv *env, const QnBody *b, int i)
+{
+    const QnBodyInstr *x = &b->instr[i];
+    double param[QN_MAP_MAX_PARAM] = { 0 };
+    qn_attr_floats(x->op, x->attr, param);
+    t->instr[i] = (QnTapeInstr){ .fn = qn_cpu_tile(env->isa, x->op),
+                                 .out = -1,
+                                 .round = b->n_instr == 1 ? QN_DTYPE_F32 : rounding(x),
+                                 .n_arg = x->op->n_in };
+    memcpy(t->instr[i].arg, x->arg, sizeof t->instr[i].arg);
+    for (int k = 0; k < QN_MAP_MAX_PARAM; k++)
+        t->instr[i].param[k] = (float)param[k];
+}
+
+void qn_tape_init(QnTape *t, const QnKernelEnv *env, const QnBody *b, const QnType *const *in,
+                  const QnType *y, int64_t step)
+{
+    int order[QN_MAX_RANK];
+    qn_type_order(y, order);
+    *t = (QnTape){ .convert = qn_convert_find(env->isa),
+                   .n_in = b->n_in,
+                   .n_instr = b->n_instr,
+                   .n_out = b->n_out,
+                   .rank = y->shape.rank,
+                   .count = qn_shape_count(&y->shape) };
+    for (int i = 0; i < t->rank; i++)
+        t->dim[i] = y->shape.dim[order[i]];
+    for (int k = 0; k < t->n_in; k++) {
+        t->in[k].dtype = in[k]->dtype;
+        input_strides(in[k], y, t->in[k].stride);
+    }
+    collapse(t);
+    classify(t, step);
+    for (int i = 0; i < t->n_instr; i++)
+        set_instr(t, env, b, i);
+    for (int i = 0; i < t->n_out; i++) {
+        t->out_dtype[i] = b->instr[b->out[i]].dtype;
+        t->instr[b->out[i]].out = i;
+    }
+    assign_registers(t, b);
+}
+
+/* ---- running it ---- */
+
+static void load_f32(const QnTape *t, QnDtype dtype, const void *src, int64_t at, float *dst,
+                     int64_t n)
+{
+    t->convert->to_f32(dtype, (const char *)src + (size_t)at * qn_dtype_bytes(dtype), dst, n);
+}
+
+/* Elements [i, i+n) of the output's order. */
+static void gather(const QnTape *t, const QnTapeOperand *o, const void *src, int64_t i, float *dst,
+                   int64_t n)
+{
+    int64_t index[QN_MAX_RANK], at = 0, rest = i;
+    int inner = t->rank - 1;
+    for (int k = inner; k >= 0; k--) {
+        index[k] = rest % t->dim[k];
+        rest /= t->dim[k];
+        at += index[k] * o->stride[k];
+    }
+    while (n > 0) {
+        int64_t run = QN_MIN(n, t->dim[inner] - index[inner]), s = o->stride[inner];
+        if (s == 1) {
+            load_f32(t, o->dtype, src, at, dst, run);
+        } else if (s == 0) {
+            load_f32(t, o->dtype, src, at, dst, 1);
+            for (int64_t k = 1; k < run; k++)
+                dst[k] = dst[0];
+        } else {
+            for (int64_t k = 0; k < run; k++)
+                load_f32(t, o->dtype, src, at + k * s, dst + k, 1);
+        }
+        dst += run;
+        n -= run;
+        index[inner] += run;
+        at += run * s;
+        for (int k = inner; k > 0 && index[k] == t->dim[k]; k--) {
+            at += o->stride[k - 1] - t->dim[k] * o->stride[k];
+            index[k] = 0;
+            index[k - 1]++;
+        }
+    }
+}
+
+void qn_tape_begin(const QnTape *t, const void *const *in, float *registers)
+{
+    for (int k = 0; k < t->n_in; k++) {
+        float *own = registers + k * QN_TAPE_TILE;
+        if (t->in[k].access == QN_TAPE_PERIODIC)
+            gather(t, &t->in[k], in[k], 0, own, QN_MIN((int64_t)QN_TAPE_TILE, t->count));
+        if (t->in[k].access != QN_TAPE_SCALAR)
+            continue;
+        load_f32(t, t->in[k].dtype, in[k], 0, own, 1);
+        for (int j = 1; j < QN_TAPE_TILE; j++)
+            own[j] = own[0];
+    }
+}
+
+static void store(const QnTape *t, const float *const *reg, void *const *out, int64_t i, int64_t n)
+{
+    for (int k = 0; k < t->n_instr; k++) {
+        const QnTapeInstr *x = &t->instr[k];
+        if (x->out < 0)
+            continue;
+        char *y = (char *)out[x->out] + (size_t)i * qn_dtype_bytes(t->out_dtype[x->out]);
+        if ((const void *)reg[x->to] != (void *)y)
+            t->convert->from_f32(t->out_dtype[x->out], reg[x->to], y, n);
+    }
+}
+
+const float *qn_tape_run(const QnTape *t, const void *const *in, void *const *out, float *registers,
+                         int64_t i, int64_t n)
+{
+    const float *reg[QN_TAPE_MAX_REG], *first = NULL;
+    for (int k = 0; k < t->n_reg; k++)
+        reg[k] = registers + k * QN_TAPE_TILE;
+    for (int k = 0; k < t->n_in; k++) {
+        const QnTapeOperand *o = &t->in[k];
+        float *own = registers + k * QN_TAPE_TILE;
+        if (o->access == QN_TAPE_CONTIGUOUS && o->dtype == QN_DTYPE_F32)
+            reg[k] = (const float *)in[k] + i;
+        else if (o->access == QN_TAPE_CONTIGUOUS)
+            load_f32(t, o->dtype, in[k], i, own, n);
+        else if (o->access == QN_TAPE_STRIDED)
+            gather(t, o, in[k], i, own, n);
+    }
+    for (int k = 0; k < t->n_instr; k++) {
+        const QnTapeInstr *x = &t->instr[k];
+        const float *arg[QN_MAP_MAX_IN] = { 0 };
+        for (int a = 0; a < x->n_arg; a++)
+            arg[a] = reg[x->arg[a]];
+        /* The last one may write straight to memory: no operand is read any more. */
+        bool direct =
+            out && k == t->n_instr - 1 && x->out >= 0 && t->out_dtype[x->out] == QN_DTYPE_F32;
+        float *y = direct ? (float *)out[x->out] + i : registers + x->to * QN_TAPE_TILE;
+        x->fn(y, arg, x->param, n);
+        if (x->round != QN_DTYPE_F32)
+            round_tile(t->convert, x->round, y, n);
+        reg[x->to] = y;
+        first = x->out == 0 ? y : first;
+    }
+    if (out)
+        store(t, reg, out, i, n);
+    return first;
+}
