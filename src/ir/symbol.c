@@ -26,8 +26,19 @@ static const Expr *expr_of(const QnGraph *g, QnDim d)
     return g->symbols && -1 - d < g->symbols->n && d < 0 ? &g->symbols->expr[-1 - d] : NULL;
 }
 
+/* A negative number that names nothing: an expression of it might come to name itself. */
+static bool is_unknown(const QnGraph *g, QnDim d)
+{
+    return d < 0 && !expr_of(g, d);
+}
+
 static QnDim intern(QnGraph *g, Expr e)
 {
+    if (e.op != 's' && (is_unknown(g, e.a) || is_unknown(g, e.b))) {
+        qn_fail(QN_ESHAPE, "the dim %lld is negative", (long long)(is_unknown(g, e.a) ? e.a : e.b));
+        qn_graph_poison(g);
+        return 0;
+    }
     if (!g->symbols) {
         g->symbols =
             qn_arena_alloc(g->arena, sizeof *g->symbols + MAX_EXPR * sizeof *g->symbols->expr);
