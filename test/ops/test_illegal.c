@@ -296,3 +296,23 @@ static void test_ranks_and_sizes(void **state)
     MISTAKE("negative", qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(-5)));
     MISTAKE("data type", qn_input(g, "x", QN_DTYPE_COUNT, &QN_SHAPE(2)));
 }
+
+/* Sizes that look like symbols in a graph without any: sums of them must not name themselves. */
+static void test_dims_of_no_symbol(void **state)
+{
+    MISTAKE("entry 0 of sizes is -1: negative",
+            qn_node_out(g, qn_split_sizes(g, matrix, 1, &(QnDims){ 3, { -1, 2, 1 } }), 0));
+}
+
+static void test_device_call_without_a_bias(void **state)
+{
+    QnValue *image, *matrix, *ids;
+    QnGraph *g = start(&image, &matrix, &ids);
+    QnNode *n = qn_emit(g, &qn_op_matmul, &(struct { bool a, b; }){ true, false },
+                        (QnValue *[]){ matrix, matrix, NULL }, 3);
+    QnDeviceCall call = { 0 };
+    assert_non_null(n);
+    assert_ok(qn_op_matmul.call(n, &call));
+    assert_string_equal(call.kernel, "matmul_tile");
+    qn_graph_free(g);
+}
