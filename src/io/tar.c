@@ -172,6 +172,8 @@ static QnStatus take_file(Reader *r, const uint8_t *h, const uint8_t *data, size
 static QnStatus take_entry(Reader *r, bool *end)
 {
     const uint8_t *h = r->data + r->pos;
+    if (r->pos == 0 && r->size > 1 && h[0] == 0x1f && h[1] == 0x8b)
+        return tar_fail(r, 0, "compressed by gzip: a tar is read as it is; gunzip it first");
     if (r->size - r->pos < BLOCK)
         return tar_fail(r, r->pos, "the archive ends inside a header: it is cut short");
     if (block_is_zero(h)) {

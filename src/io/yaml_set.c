@@ -91,7 +91,9 @@ QnStatus qn_yaml_set(QnYamlDoc *doc, const char *assignment)
     if (!equals || equals == assignment)
         return qn_fail(QN_EUSAGE, "--set %s: expected KEY=VALUE, e.g. train.epochs=5", assignment);
     if (!doc->root || doc->root->kind != QN_YAML_MAP)
-        return qn_fail(QN_EUSAGE, "--set %s: the recipe is not a map", assignment);
+        return qn_fail(QN_EUSAGE,
+                       "%s: expected a map with the keys of a recipe, for %s to be set in",
+                       doc->root ? doc->root->file : "the recipe", assignment);
     char *path =
         qn_arena_printf(doc->arena, "%.*s", (int)QN_MIN(equals - assignment, 4096), assignment);
     const char *file = path ? qn_arena_printf(doc->arena, "--set %s", path) : NULL;

@@ -82,6 +82,7 @@ static void test_malformed(void **state)
     tar_add(&s, "a", '0', "12345", 5);
     tar_end(&s);
     refuse(s.s, 100, "byte 0: the archive ends inside a header");
+    refuse("\x1f\x8b\x08", 3, "gunzip it first");
     refuse(s.s, 515, "an entry of 5 bytes, but only 3 follow");
     refuse("", 0, "byte 0: the archive ends");
     char bad[2048];

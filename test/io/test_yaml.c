@@ -155,6 +155,15 @@ static void test_numbers_as_written(void **state)
     qn_yaml_free(doc);
 }
 
+/* Without a --set of the user's own it is the file that is named. */
+static void test_set_in_what_is_no_map(void **state)
+{
+    NEED_YAML();
+    QnYamlDoc *doc = parse("hi\n");
+    assert_fails(qn_yaml_set(doc, "train.batch=1"), QN_EUSAGE, "r.yaml: expected a map");
+    qn_yaml_free(doc);
+}
+
 static void test_byte_order_mark(void **state)
 {
     NEED_YAML();
