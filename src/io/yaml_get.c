@@ -297,7 +297,7 @@ QnStatus qn_yaml_ints(const QnYaml *map, const char *key, bool required, int64_t
 {
     QnYaml *n;
     const QnYaml *item = NULL;
-    int items, i = 0;
+    int items = 0, i = 0;
     QN_TRY(lookup(map, key, required, "a list of integers", &n));
     if (!n)
         return QN_OK;
@@ -313,7 +313,7 @@ QnStatus qn_yaml_reals(const QnYaml *map, const char *key, bool required, double
 {
     QnYaml *n;
     const QnYaml *item = NULL;
-    int items, i = 0;
+    int items = 0, i = 0;
     QN_TRY(lookup(map, key, required, "a list of numbers", &n));
     if (!n)
         return QN_OK;
