@@ -1,22 +1,11 @@
-#include "io/safetensors.h"
-#include "base/json.h"
 #include "base/mem.h"
+#include "io/safetensors_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LENGTH_BYTES = 8 };
-
-struct QnSafetensors {
-    QnArena *arena;
-    const char *path;
-    QnFileMap map; /* all zeros: the data are the caller's */
-    QnSafetensor *tensors;
-    const QnSafetensor **by_name;
-    int64_t count;
-    const QnJson *metadata; /* or NULL */
-};
 
 typedef struct Reader {
     QnSafetensors *s;
@@ -79,14 +68,31 @@ static QnStatus read_shape(const Reader *r, const QnJson *j, QnSafetensor *t, in
     return QN_OK;
 }
 
+/* What the format does not know could mean that the data are not what they seem. */
+static QnStatus check_members(const Reader *r, const QnJson *j)
+{
+    for (int64_t i = 0; i < j->n; i++) {
+        const char *key = j->items[i].key;
+        if (strcmp(key, "dtype") && strcmp(key, "shape") && strcmp(key, "data_offsets"))
+            return qn_fail(QN_EFORMAT,
+                           "%s: byte %zu: tensor '%.200s' has a member '%.100s', which the format "
+                           "does not know",
+                           r->s->path, LENGTH_BYTES + j->items[i].offset, j->key, key);
+    }
+    return QN_OK;
+}
+
 static QnStatus read_tensor(const Reader *r, const QnJson *j, QnSafetensor *t)
 {
     int64_t bytes = 0;
     if (j->type != QN_JSON_OBJECT)
         return tensor_fail(r, j, "is not described by an object");
     t->name = j->key;
+    if (!j->key_n)
+        return tensor_fail(r, j, "its name is empty");
     if (strlen(j->key) != j->key_n)
         return tensor_fail(r, j, "a zero byte in its name");
+    QN_TRY(check_members(r, j));
     QN_TRY(read_dtype(r, j, t));
     QN_TRY(read_shape(r, j, t, &bytes));
     const QnJson *o = qn_json_find(j, "data_offsets");
@@ -162,6 +168,18 @@ static QnStatus check_metadata(const Reader *r, const QnJson *m)
     return QN_OK;
 }
 
+QnStatus qn_safetensors_sort(QnSafetensors *s)
+{
+    s->by_name = qn_arena_array(s->arena, (size_t)s->count, sizeof *s->by_name);
+    if (!s->by_name)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < s->count; i++)
+        s->by_name[i] = &s->tensors[i];
+    if (s->count)
+        qsort(s->by_name, (size_t)s->count, sizeof *s->by_name, compare_names);
+    return QN_OK;
+}
+
 static QnStatus read_header(Reader *r, const char *text, size_t size)
 {
     QnSafetensors *s = r->s;
@@ -172,8 +190,7 @@ static QnStatus read_header(Reader *r, const char *text, size_t size)
         return qn_fail(QN_EFORMAT, "%s: byte %d: the header is not a JSON object", s->path,
                        LENGTH_BYTES);
     s->tensors = qn_arena_array(s->arena, (size_t)root->n, sizeof *s->tensors);
-    s->by_name = qn_arena_array(s->arena, (size_t)root->n, sizeof *s->by_name);
-    if (!s->tensors || !s->by_name)
+    if (!s->tensors)
         return QN_ENOMEM;
     for (int64_t i = 0; i < root->n; i++) {
         const QnJson *j = &root->items[i];
@@ -186,10 +203,7 @@ static QnStatus read_header(Reader *r, const char *text, size_t size)
     }
     if (s->count)
         qsort(s->tensors, (size_t)s->count, sizeof *s->tensors, compare_offsets);
-    for (int64_t i = 0; i < s->count; i++)
-        s->by_name[i] = &s->tensors[i];
-    if (s->count)
-        qsort(s->by_name, (size_t)s->count, sizeof *s->by_name, compare_names);
+    QN_TRY(qn_safetensors_sort(s));
     return check_cover(r);
 }
 
@@ -255,8 +269,10 @@ QnStatus qn_safetensors_open(const char *path, QnSafetensors **out)
 {
     QnFileMap map;
     QN_TRY(qn_file_map(path, &map));
-    QnStatus st = qn_safetensors_parse(path, map.data, map.bytes, out);
-    if (st == QN_OK)
+    bool index = qn_safetensors_is_index(map.data, map.bytes);
+    QnStatus st = index ? qn_safetensors_open_index(path, (const char *)map.data, map.bytes, out)
+                        : qn_safetensors_parse(path, map.data, map.bytes, out);
+    if (st == QN_OK && !index)
         (*out)->map = map;
     else
         qn_file_unmap(&map);
@@ -267,6 +283,9 @@ void qn_safetensors_free(QnSafetensors *s)
 {
     if (!s)
         return;
+    for (int64_t i = 0; i < s->n_shards; i++)
+        qn_safetensors_free(s->shards[i]);
+    qn_free(s->shards);
     qn_file_unmap(&s->map);
     qn_arena_free(s->arena);
     qn_free(s);
@@ -301,5 +320,21 @@ const QnSafetensor *qn_safetensors_find(const QnSafetensors *s, const char *name
 const char *qn_safetensors_metadata(const QnSafetensors *s, const char *key)
 {
     const QnJson *j = qn_json_find(s->metadata, key);
-    return j ? j->string : NULL;
+    return j && j->type == QN_JSON_STRING ? j->string : NULL;
+}
+
+int64_t qn_safetensors_metadata_count(const QnSafetensors *s)
+{
+    return s->metadata ? s->metadata->n : 0;
+}
+
+QnSafetensorsText qn_safetensors_metadata_at(const QnSafetensors *s, int64_t i)
+{
+    const QnJson *j = &s->metadata->items[i];
+    return (QnSafetensorsText){ j->key, j->string };
+}
+
+int64_t qn_safetensors_shard_count(const QnSafetensors *s)
+{
+    return s->n_shards ? s->n_shards : 1;
 }

@@ -50,6 +50,8 @@ static void test_reading(void **state)
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":[" shape "],\"data_offsets\":[" from "," to   \
     "]}"
 
+#define DEEP "[[[[[[[[[[[[[[[[[[[["
+
 static void test_malformed(void **state)
 {
     static const struct {
@@ -81,6 +83,37 @@ static void test_malformed(void **state)
           "a zero byte in its name" },
         { "{\"__metadata__\":{\"a\":1}}", "metadata 'a' is not a text" },
         { "{\"__metadata__\":3}", "__metadata__ is not an object" },
+        { "{\"__metadata__\":{},\"__metadata__\":{}}", "header" },
+        { "{} {}", "header (which begins at byte 8)" },
+        { "{" T("a", "F32", "4", "0", "16") ",}", "header" },
+        { "{" T("a\xff", "F32", "4", "0", "16") "}", "UTF-8" },
+        { "{" T("a\xc0\xaf", "F32", "4", "0", "16") "}", "UTF-8" },
+        { "{" T("a\\ud800", "F32", "4", "0", "16") "}", "surrogate" },
+        { "{" T("a\nb", "F32", "4", "0", "16") "}", "header" },
+        { "{" T("", "F32", "4", "0", "16") "}", "its name is empty" },
+        { "{\"a\":" DEEP DEEP DEEP DEEP "1", "deep" },
+        { "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",
+          "comes twice" },
+        { "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16],\"file\":\"b\"}}",
+          "has a member 'file'" },
+        { "{\"a\":{\"dtype\":7,\"shape\":[4],\"data_offsets\":[0,16]}}", "no dtype" },
+        { "{\"a\":{\"dtype\":\"F32\",\"shape\":4,\"data_offsets\":[0,16]}}", "no shape" },
+        { "{\"a\":{\"dtype\":\"F32\",\"shape\":[\"4\"],\"data_offsets\":[0,16]}}",
+          "whole number from 0" },
+        { "{" T("a", "F32", "4", "0,8", "16") "}", "no data_offsets of two" },
+        { "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0]}}",
+          "no data_offsets of two" },
+        { "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":{\"begin\":0,\"end\":16}}}",
+          "no data_offsets of two" },
+        { "{" T("a", "F32", "4", "0", "9223372036854775808") "}", "no data_offsets of two" },
+        { "{" T("a", "F32", "9223372036854775808", "0", "16") "}", "whole number from 0" },
+        { "{" T("a", "F32", "4", "0", "9223372036854775807") "}", "which have 16 bytes" },
+        { "{" T("a", "F32", "3", "0", "12") "}", "4 bytes at the end belong to no tensor" },
+        { "{" T("a", "F32", "0,4611686018427387904,4611686018427387904", "4", "4") "}", "hole" },
+        { "{" T("a", "F32", "4", "0", "16") "," T("e", "F32", "0", "8", "8") "}", "overlap" },
+        { "{" T("a", "F32", "4", "0", "16") "," T("b", "I32", "4", "0", "16") "}", "overlap" },
+        { "{\"a\":null}", "is not described by an object" },
+        { "{\"a\":[]}", "is not described by an object" },
     };
     QnSafetensors *s;
     for (int i = 0; i < QN_COUNT(cases); i++)
