@@ -113,13 +113,9 @@ static QnStatus take_dtype(const Cursor *c, const char *descr, size_t n, QnNpy *
                    descr);
 }
 
-typedef struct Header {
-    bool fortran, swapped;
-    size_t shape_at, data_at;
-} Header;
-
-static QnStatus take_fields(Cursor *c, QnNpy *npy, Header *h)
+static QnStatus take_fields(Cursor *c, QnNpyHead *h)
 {
+    QnNpy *npy = &h->array;
     bool has_descr = false, has_order = false, has_shape = false;
     if (!take_char(c, '{'))
         return header_fail(c, "expected '{'");
@@ -162,13 +158,13 @@ static QnStatus take_fields(Cursor *c, QnNpy *npy, Header *h)
     return QN_OK;
 }
 
-static QnStatus parse_header(const char *name, const uint8_t *p, size_t size, QnNpy *npy, Header *h)
+static QnStatus parse_header(const char *name, const uint8_t *p, size_t size, QnNpyHead *h)
 {
     if (size < MAGIC_BYTES + 2)
         return qn_fail(QN_EFORMAT, "%s: only %zu bytes: the file is cut short", name, size);
     if (memcmp(p, "\x93NUMPY", 6))
         return qn_fail(QN_EFORMAT, "%s: byte 0: the magic of a .npy file is missing%s", name,
-                       p[0] == 'P' && p[1] == 'K' ? ": this is a .npz archive; unpack it" : "");
+                       p[0] == 'P' && p[1] == 'K' ? ": this is a .npz archive" : "");
     int version = p[6];
     if (version < 1 || version > 3)
         return qn_fail(QN_EUNSUPPORTED, "%s: byte 6: version %d; 1 to 3 are known", name, version);
@@ -185,11 +181,12 @@ static QnStatus parse_header(const char *name, const uint8_t *p, size_t size, Qn
                        name, n, size - at);
     Cursor c = { .name = name, .text = (const char *)p + at, .start = at, .size = n };
     h->data_at = at + n;
-    return take_fields(&c, npy, h);
+    return take_fields(&c, h);
 }
 
-static QnStatus check_size(const char *name, size_t size, const Header *h, QnNpy *npy)
+static QnStatus check_size(const char *name, uint64_t size, QnNpyHead *h)
 {
+    QnNpy *npy = &h->array;
     int64_t bytes, item = (int64_t)qn_dtype_bytes(npy->dtype);
     npy->count = 1;
     bool empty = false;
@@ -205,7 +202,7 @@ static QnStatus check_size(const char *name, size_t size, const Header *h, QnNpy
     if (qn_mul_overflow(npy->count, item, &bytes) || (uint64_t)bytes != size - h->data_at)
         return qn_fail(QN_EFORMAT,
                        "%s: byte %zu: the header promises %" PRId64 " items of %" PRId64 " bytes, "
-                       "the file holds %zu bytes: it is cut short or damaged",
+                       "the file holds %" PRIu64 " bytes: it is cut short or damaged",
                        name, h->data_at, npy->count, item, size - h->data_at);
     return QN_OK;
 }
@@ -241,27 +238,49 @@ static void turn_order(const QnNpy *npy, const uint8_t *in, uint8_t *out)
     }
 }
 
+size_t qn_npy_head_bytes(const uint8_t p[QN_NPY_HEAD_MIN])
+{
+    if (memcmp(p, "\x93NUMPY", 6))
+        return 0;
+    size_t n = (size_t)p[8] | (size_t)p[9] << 8;
+    return p[6] == 1 ? MAGIC_BYTES + 2 + n
+                     : MAGIC_BYTES + 4 + (n | (size_t)p[10] << 16 | (size_t)p[11] << 24);
+}
+
+QnStatus qn_npy_head_parse(const char *name, const void *p, size_t have, uint64_t size,
+                           QnNpyHead *out)
+{
+    QnNpyHead h = { 0 };
+    QN_TRY(parse_header(name, p, have, &h));
+    QN_TRY(check_size(name, size, &h));
+    *out = h;
+    return QN_OK;
+}
+
+void qn_npy_head_convert(const QnNpyHead *h, const void *items, void *dst)
+{
+    const QnNpy *npy = &h->array;
+    size_t item = qn_dtype_bytes(npy->dtype), n = (size_t)npy->count * item;
+    if (h->fortran && npy->rank > 1)
+        turn_order(npy, items, dst);
+    else if (n)
+        memcpy(dst, items, n);
+    if (h->swapped)
+        swap_items(dst, npy->count, item);
+    if (npy->dtype == QN_DTYPE_BOOL) /* any other value would be undefined as a bool */
+        for (size_t i = 0; i < n; i++)
+            ((uint8_t *)dst)[i] = ((uint8_t *)dst)[i] != 0;
+}
+
 QnStatus qn_npy_parse(const char *name, const void *bytes, size_t size, QnNpy *out)
 {
-    QnNpy npy = { 0 };
-    Header h = { 0 };
-    QN_TRY(parse_header(name, bytes, size, &npy, &h));
-    QN_TRY(check_size(name, size, &h, &npy));
-    const uint8_t *data = (const uint8_t *)bytes + h.data_at;
-    size_t item = qn_dtype_bytes(npy.dtype), n = size - h.data_at;
-    npy.data = qn_alloc(n);
-    if (!npy.data)
+    QnNpyHead h;
+    QN_TRY(qn_npy_head_parse(name, bytes, size, size, &h));
+    h.array.data = qn_alloc(size - h.data_at);
+    if (!h.array.data)
         return qn_fail_prefix("%s", name);
-    if (h.fortran && npy.rank > 1)
-        turn_order(&npy, data, npy.data);
-    else if (n)
-        memcpy(npy.data, data, n);
-    if (h.swapped)
-        swap_items(npy.data, npy.count, item);
-    if (npy.dtype == QN_DTYPE_BOOL) /* any other value would be undefined as a bool */
-        for (size_t i = 0; i < n; i++)
-            ((uint8_t *)npy.data)[i] = ((uint8_t *)npy.data)[i] != 0;
-    *out = npy;
+    qn_npy_head_convert(&h, (const uint8_t *)bytes + h.data_at, h.array.data);
+    *out = h.array;
     return QN_OK;
 }
 
@@ -297,22 +316,20 @@ static const char *descr_of(QnDtype dtype)
     }
 }
 
-QnStatus qn_npy_write(const char *path, QnDtype dtype, int rank, const int64_t *dims,
-                      const void *data)
+QnStatus qn_npy_head_print(const char *name, QnDtype dtype, int rank, const int64_t *dims,
+                           QnStr *out, size_t *item_bytes)
 {
-    QnStatus st = QN_OK;
     QnStr text = { 0 };
-    QnFileOut out = { .fd = -1 };
     const char *descr = descr_of(dtype);
+    int64_t bytes = (int64_t)qn_dtype_bytes(dtype);
     if (!descr || rank < 0 || rank > QN_NPY_MAX_RANK)
-        return qn_fail(QN_EARG, "%s: cannot write type %d with %d dimensions", path, (int)dtype,
+        return qn_fail(QN_EARG, "%s: cannot write type %d with %d dimensions", name, (int)dtype,
                        rank);
-    int64_t count = 1;
     qn_str_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int i = 0; i < rank; i++) {
-        if (dims[i] < 0 || qn_mul_overflow(count, dims[i], &count)) {
-            st = qn_fail(QN_EARG, "%s: dimension %d is %" PRId64, path, i, dims[i]);
-            goto done;
+        if (dims[i] < 0 || qn_mul_overflow(bytes, dims[i], &bytes)) {
+            qn_str_fini(&text);
+            return qn_fail(QN_EARG, "%s: dimension %d is %" PRId64, name, i, dims[i]);
         }
         qn_str_printf(&text, "%s%" PRId64, i ? ", " : "", dims[i]);
     }
@@ -320,18 +337,32 @@ QnStatus qn_npy_write(const char *path, QnDtype dtype, int rank, const int64_t *
     size_t pad = ALIGN_BYTES - (MAGIC_BYTES + 2 + text.n + 1) % ALIGN_BYTES;
     qn_str_add_repeat(&text, " ", (int64_t)(pad % ALIGN_BYTES));
     qn_str_add(&text, "\n");
-    QN_TRY_DONE(text.st);
     uint8_t head[MAGIC_BYTES + 2] = {
         0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)(text.n & 255), (uint8_t)(text.n >> 8)
     };
+    qn_str_add_bytes(out, head, sizeof head);
+    qn_str_add_bytes(out, qn_str_text(&text), text.n);
+    QnStatus st = text.st != QN_OK ? text.st : out->st;
+    qn_str_fini(&text);
+    *item_bytes = (size_t)bytes;
+    return st;
+}
+
+QnStatus qn_npy_write(const char *path, QnDtype dtype, int rank, const int64_t *dims,
+                      const void *data)
+{
+    QnStr head = { 0 };
+    QnFileOut out = { .fd = -1 };
+    size_t bytes;
+    QnStatus st = QN_OK;
+    QN_TRY_DONE(qn_npy_head_print(path, dtype, rank, dims, &head, &bytes));
     QN_TRY_DONE(qn_file_create(&out, path));
-    QN_TRY_DONE(qn_file_write(&out, head, sizeof head));
-    QN_TRY_DONE(qn_file_write(&out, text.s, text.n));
-    QN_TRY_DONE(qn_file_write(&out, data, (size_t)count * qn_dtype_bytes(dtype)));
+    QN_TRY_DONE(qn_file_write(&out, qn_str_text(&head), head.n));
+    QN_TRY_DONE(qn_file_write(&out, data, bytes));
     st = qn_file_commit(&out);
 done:
     if (st != QN_OK && out.path)
         qn_file_discard(&out);
-    qn_str_fini(&text);
+    qn_str_fini(&head);
     return st;
 }
