@@ -8,8 +8,10 @@
 extern "C" {
 #endif
 
-/* Element types: X(NAME, text, bytes). f16 and bf16 are storage types: arithmetic on them is done
- * in f32 or wider. */
+/* Element types: X(NAME, text, bytes). f16 and bf16 are computed in f32 or wider. What follows u64
+ * is for storage alone: such tensors are moved, cast and written to files, and other operators
+ * refuse them. Elements of the 4-bit types (f4e2m1, i4, u4) take a byte each, in its low bits;
+ * where a format of files packs two into a byte, its reader unpacks them. */
 #define QN_DTYPE_MAP(X)                                                                            \
     X(F32, "f32", 4)                                                                               \
     X(F16, "f16", 2)                                                                               \
@@ -19,7 +21,18 @@ extern "C" {
     X(U8, "u8", 1)                                                                                 \
     X(I32, "i32", 4)                                                                               \
     X(I64, "i64", 8)                                                                               \
-    X(BOOL, "bool", 1)
+    X(BOOL, "bool", 1)                                                                             \
+    X(I16, "i16", 2)                                                                               \
+    X(U16, "u16", 2)                                                                               \
+    X(U32, "u32", 4)                                                                               \
+    X(U64, "u64", 8)                                                                               \
+    X(F8E4M3FN, "f8e4m3fn", 1)                                                                     \
+    X(F8E4M3FNUZ, "f8e4m3fnuz", 1)                                                                 \
+    X(F8E5M2, "f8e5m2", 1)                                                                         \
+    X(F8E5M2FNUZ, "f8e5m2fnuz", 1)                                                                 \
+    X(F4E2M1, "f4e2m1", 1)                                                                         \
+    X(I4, "i4", 1)                                                                                 \
+    X(U4, "u4", 1)
 
 typedef enum QnDtype {
 #define QN_X(name, text, bytes) QN_DTYPE_##name,
@@ -32,10 +45,13 @@ QN_API size_t qn_dtype_bytes(QnDtype dtype);
 QN_API const char *qn_dtype_name(QnDtype dtype);
 QN_API bool qn_dtype_find(const char *text, QnDtype *dtype); /* false: no such name */
 QN_API bool qn_dtype_is_float(QnDtype dtype);
-QN_API bool qn_dtype_is_int(QnDtype dtype); /* i8 u8 i32 i64, not bool */
+QN_API bool qn_dtype_is_int(QnDtype dtype);      /* of any width and sign, not bool */
+QN_API bool qn_dtype_is_unsigned(QnDtype dtype); /* u4 u8 u16 u32 u64 */
+QN_API bool qn_dtype_is_storage(QnDtype dtype);  /* moved and cast, never computed with */
 
 /* Converts n contiguous elements. To integers: rounds toward zero, saturates, NaN gives 0. To bool:
- * nonzero is 1. i64 beyond 2^53 loses its low bits. */
+ * nonzero is 1. To floats: to nearest, ties to even; those of 8 and 4 bits saturate, but
+ * infinities stay where the type has them. i64 and u64 beyond 2^53 lose their low bits. */
 QN_API void qn_dtype_to_f64(QnDtype dtype, const void *src, double *dst, int64_t n);
 QN_API void qn_dtype_from_f64(QnDtype dtype, const double *src, void *dst, int64_t n);
 QN_API void qn_dtype_to_f32(QnDtype dtype, const void *src, float *dst, int64_t n);

@@ -95,7 +95,9 @@ static QnStatus take_dtype(const Cursor *c, const char *descr, size_t n, QnNpy *
         QnDtype dtype;
     } types[] = { { "f4", QN_DTYPE_F32 }, { "f2", QN_DTYPE_F16 }, { "V2", QN_DTYPE_BF16 },
                   { "f8", QN_DTYPE_F64 }, { "i1", QN_DTYPE_I8 },  { "u1", QN_DTYPE_U8 },
-                  { "i4", QN_DTYPE_I32 }, { "i8", QN_DTYPE_I64 }, { "b1", QN_DTYPE_BOOL } };
+                  { "i4", QN_DTYPE_I32 }, { "i8", QN_DTYPE_I64 }, { "b1", QN_DTYPE_BOOL },
+                  { "i2", QN_DTYPE_I16 }, { "u2", QN_DTYPE_U16 }, { "u4", QN_DTYPE_U32 },
+                  { "u8", QN_DTYPE_U64 } };
     const uint16_t probe = 1;
     bool little = *(const uint8_t *)&probe == 1;
     for (int i = 0; n == 3 && i < QN_COUNT(types); i++) {
@@ -107,8 +109,8 @@ static QnStatus take_dtype(const Cursor *c, const char *descr, size_t n, QnNpy *
         return QN_OK;
     }
     return qn_fail(QN_EUNSUPPORTED,
-                   "%s: byte %zu: type '%.*s' is not one of f4 f2 f8 i1 u1 i4 i8 b1 (and V2 "
-                   "for bf16): convert with astype",
+                   "%s: byte %zu: type '%.*s' is not one of f4 f2 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 "
+                   "(and V2 for bf16): convert with astype",
                    c->name, c->start + (size_t)(descr - c->text), (int)QN_MIN(n, (size_t)40),
                    descr);
 }
@@ -312,6 +314,10 @@ static const char *descr_of(QnDtype dtype)
     case QN_DTYPE_I32: return "<i4";
     case QN_DTYPE_I64: return "<i8";
     case QN_DTYPE_BOOL: return "|b1";
+    case QN_DTYPE_I16: return "<i2";
+    case QN_DTYPE_U16: return "<u2";
+    case QN_DTYPE_U32: return "<u4";
+    case QN_DTYPE_U64: return "<u8";
     default: return NULL;
     }
 }

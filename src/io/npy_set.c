@@ -22,11 +22,9 @@ static const char *item_at(const QnNpy *a, int64_t i)
 /* A whole number exactly, also beyond what a double holds. */
 static int64_t int_at(const QnNpy *a, int64_t i)
 {
-    double d;
-    if (a->dtype == QN_DTYPE_I64)
-        return ((const int64_t *)a->data)[i];
-    qn_dtype_to_f64(a->dtype, item_at(a, i), &d, 1);
-    return (int64_t)d;
+    int64_t v;
+    qn_dtype_to_i64(a->dtype, item_at(a, i), &v, 1);
+    return a->dtype == QN_DTYPE_U64 && v < 0 ? INT64_MAX : v;
 }
 
 static QnStatus npy_label(const QnDataset *ds, int64_t index, void *y)

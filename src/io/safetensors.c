@@ -16,9 +16,14 @@ typedef struct Reader {
 static const struct {
     const char *name;
     QnDtype dtype;
-} dtypes[] = { { "F32", QN_DTYPE_F32 }, { "F16", QN_DTYPE_F16 }, { "BF16", QN_DTYPE_BF16 },
-               { "F64", QN_DTYPE_F64 }, { "I8", QN_DTYPE_I8 },   { "U8", QN_DTYPE_U8 },
-               { "I32", QN_DTYPE_I32 }, { "I64", QN_DTYPE_I64 }, { "BOOL", QN_DTYPE_BOOL } };
+} dtypes[] = { { "F32", QN_DTYPE_F32 },       { "F16", QN_DTYPE_F16 },
+               { "BF16", QN_DTYPE_BF16 },     { "F64", QN_DTYPE_F64 },
+               { "I8", QN_DTYPE_I8 },         { "U8", QN_DTYPE_U8 },
+               { "I32", QN_DTYPE_I32 },       { "I64", QN_DTYPE_I64 },
+               { "BOOL", QN_DTYPE_BOOL },     { "I16", QN_DTYPE_I16 },
+               { "U16", QN_DTYPE_U16 },       { "U32", QN_DTYPE_U32 },
+               { "U64", QN_DTYPE_U64 },       { "F8_E4M3", QN_DTYPE_F8E4M3FN },
+               { "F8_E5M2", QN_DTYPE_F8E5M2 } };
 
 static QnStatus tensor_fail(const Reader *r, const QnJson *j, const char *why)
 {
@@ -38,7 +43,7 @@ static QnStatus read_dtype(const Reader *r, const QnJson *j, QnSafetensor *t)
         }
     return qn_fail(QN_EUNSUPPORTED,
                    "%s: byte %zu: tensor '%.200s': dtype '%.40s' is not one of F64 F32 F16 BF16 "
-                   "I64 I32 I8 U8 BOOL",
+                   "F8_E4M3 F8_E5M2 I64 I32 I16 I8 U64 U32 U16 U8 BOOL",
                    r->s->path, LENGTH_BYTES + d->offset, j->key, d->string);
 }
 

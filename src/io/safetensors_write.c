@@ -34,6 +34,12 @@ static const char *dtype_text(QnDtype dtype)
     case QN_DTYPE_I32: return "I32";
     case QN_DTYPE_I64: return "I64";
     case QN_DTYPE_BOOL: return "BOOL";
+    case QN_DTYPE_I16: return "I16";
+    case QN_DTYPE_U16: return "U16";
+    case QN_DTYPE_U32: return "U32";
+    case QN_DTYPE_U64: return "U64";
+    case QN_DTYPE_F8E4M3FN: return "F8_E4M3";
+    case QN_DTYPE_F8E5M2: return "F8_E5M2";
     default: return NULL;
     }
 }

@@ -50,6 +50,20 @@ QnStatus qn_infer_map(QnInfer *c, const QnOp *op)
     return qn_infer_broadcast(c, op->name);
 }
 
+/* Dtypes for storage alone: only what moves data takes them. */
+static QnStatus check_storage(const QnOp *op, const QnInfer *c)
+{
+    if (op->traits & (QN_MOVES_DATA | QN_VIEW | QN_LEAF | QN_ANY_DTYPE))
+        return QN_OK;
+    for (int i = 0; i < c->n_in + c->n_out; i++) {
+        QnDtype dtype = i < c->n_in ? c->in[i]->dtype : c->out[i - c->n_in].dtype;
+        if (qn_dtype_is_storage(dtype))
+            return qn_fail(QN_EDTYPE, "%s: does not compute with %s, which is for storage: cast",
+                           op->name, qn_dtype_name(dtype));
+    }
+    return QN_OK;
+}
+
 static QnStatus check_arity(const QnOp *op, QnValue *const *in, int n_in)
 {
     int most = op->n_in_max ? op->n_in_max : op->n_in;
@@ -79,6 +93,7 @@ QnStatus qn_graph_infer(QnGraph *g, const QnOp *op, const void *attr, QnValue *c
     QN_TRY(qn_graph_check(g)); /* arithmetic on dims */
     if (c->n_out < 0 || c->n_out > QN_MAX_OUT)
         return qn_fail(QN_EARG, "%s: %d outputs, at most %d", op->name, c->n_out, QN_MAX_OUT);
+    QN_TRY(check_storage(op, c));
     for (int i = 0; i < c->n_out; i++) {
         const QnShape *s = &c->out[i].shape;
         c->out[i].layout = QN_LAYOUT_PLAIN;

@@ -2,7 +2,21 @@
 #ifndef QN_IR_DTYPE_H
 #define QN_IR_DTYPE_H
 
+#include "base/float8.h"
 #include "base/status.h"
 #include "quern/types.h"
+
+/* Whether it is a float of 8 or 4 bits, and which. */
+bool qn_dtype_float8(QnDtype dtype, QnFloat8 *format);
+
+/* i64 and u64, which doubles cannot hold: where it must be exact, their bits stand in for them. */
+bool qn_dtype_is_wide(QnDtype dtype);
+
+/* An integer's or bool's low bits as an element of the dtype: what overflow leaves, as an int64_t
+ * (a u64 as its bits). */
+int64_t qn_dtype_wrap(QnDtype dtype, int64_t v);
+
+/* n elements of an integer dtype or bool, exactly; u64 as bits. */
+void qn_dtype_to_i64(QnDtype dtype, const void *src, int64_t *dst, int64_t n);
 
 #endif

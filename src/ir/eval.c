@@ -12,20 +12,81 @@ static void broadcast_strides(const QnShape *from, const QnShape *to, int64_t ou
         out[to->rank - from->rank + i] = from->dim[i] == 1 ? 0 : tight[i];
 }
 
+/* The dtype that a map computes with: of its last input, which of `where` is a branch. */
+static QnDtype map_dtype(const QnNode *n)
+{
+    return n->in[n->n_in - 1]->type.dtype;
+}
+
+/* Whether a map runs on integers rather than on doubles. */
+static bool is_whole_map(const QnNode *n)
+{
+    const QnMapInfo *m = n->op->map;
+    return (m->ref_int || m->ref_int_attr) && !qn_dtype_is_float(map_dtype(n));
+}
+
+bool qn_eval_is_bits(const QnNode *n, const QnType *t, int input)
+{
+    if (!qn_dtype_is_wide(t->dtype))
+        return false;
+    if (n->op->map)
+        return is_whole_map(n);
+    return (n->op->traits & QN_MOVES_DATA) && (input < 0 || !(n->op->index_in >> input & 1));
+}
+
+static int64_t whole_of(double x, QnDtype dtype, bool bits)
+{
+    int64_t v;
+    if (bits && qn_dtype_is_wide(dtype))
+        memcpy(&v, &x, sizeof v);
+    else
+        qn_dtype_from_f64(dtype == QN_DTYPE_U64 ? dtype : QN_DTYPE_I64, &x, &v, 1);
+    return v;
+}
+
+/* A result on numbers of the dtype `from` as an element of `to`: what does not fit wraps. */
+static double whole_to(int64_t v, QnDtype from, QnDtype to, bool bits)
+{
+    double y;
+    if (!qn_dtype_is_float(to))
+        from = to;
+    v = qn_dtype_wrap(to, v);
+    if (bits && qn_dtype_is_wide(to))
+        memcpy(&y, &v, sizeof y);
+    else
+        y = from == QN_DTYPE_U64 ? (double)(uint64_t)v : (double)v;
+    return y;
+}
+
+static double whole_element(const QnNode *n, const double *x, bool bits)
+{
+    const QnMapInfo *m = n->op->map;
+    QnDtype dtype = map_dtype(n);
+    bool is_unsigned = dtype == QN_DTYPE_U64;
+    int64_t xi[QN_MAP_MAX_IN], y;
+    uint64_t xu[QN_MAP_MAX_IN];
+    for (int k = 0; k < n->n_in; k++) {
+        xi[k] = whole_of(x[k], n->in[k]->type.dtype, bits);
+        xu[k] = (uint64_t)xi[k];
+    }
+    if (m->ref_int_attr)
+        y = m->ref_int_attr(xi, n->attr, is_unsigned);
+    else
+        y = is_unsigned && m->ref_uint ? (int64_t)m->ref_uint(xu) : m->ref_int(xi);
+    double to = whole_to(y, dtype, n->out[0].type.dtype, bits);
+    return m->finish && qn_dtype_is_float(n->out[0].type.dtype) ? m->finish(to, n->attr) : to;
+}
+
 static double map_element(const QnNode *n, const double *x, const double *param)
 {
     const QnMapInfo *m = n->op->map;
-    QnDtype dtype = n->in[n->n_in - 1]->type.dtype; /* the last: of `where`, a branch */
-    if (!m->ref_int || qn_dtype_is_float(dtype))
-        return m->ref(x, param);
-    int64_t xi[QN_MAP_MAX_IN];
-    for (int k = 0; k < n->n_in; k++)
-        xi[k] = (int64_t)x[k];
-    return (double)m->ref_int(xi);
+    double y = m->ref(x, param);
+    return m->finish ? m->finish(y, n->attr) : y;
 }
 
-static QnStatus run_map(const QnNode *n, const double *const *in, double *y)
+static QnStatus run_map(const QnNode *n, const double *const *in, double *y, bool bits)
 {
+    bool whole = is_whole_map(n);
     const QnShape *s = &n->out[0].type.shape;
     double param[QN_MAP_MAX_PARAM] = { 0 };
     int64_t stride[QN_MAP_MAX_IN][QN_MAX_RANK], index[QN_MAX_RANK] = { 0 };
@@ -40,7 +101,7 @@ static QnStatus run_map(const QnNode *n, const double *const *in, double *y)
                 o += index[d] * stride[k][d];
             x[k] = in[k][o];
         }
-        y[i] = map_element(n, x, param);
+        y[i] = whole ? whole_element(n, x, bits) : map_element(n, x, param);
         for (int d = s->rank - 1; d >= 0 && ++index[d] == s->dim[d]; d--)
             index[d] = 0;
     }
@@ -114,7 +175,7 @@ done:
 QnStatus qn_eval_node(const QnNode *n, const double *const *in, double *const *out, bool i64_bits)
 {
     if (n->op->map)
-        return run_map(n, in, out[0]);
+        return run_map(n, in, out[0], i64_bits);
     if (n->op->ref)
         return run_ref(n, in, out, i64_bits);
     if (n->op->lower)

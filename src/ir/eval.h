@@ -18,6 +18,10 @@ QnStatus qn_eval_set(QnEval *e, const QnValue *v, const double *elements);
  * the node; a leaf without elements is one. */
 QnStatus qn_eval_get(QnEval *e, const QnValue *v, const double **elements);
 
+/* Whether the elements of input `input` (-1: of an output) of type t are bit patterns to the node
+ * when it is run with i64_bits: of integers of 64 bits, which doubles cannot hold. */
+bool qn_eval_is_bits(const QnNode *n, const QnType *t, int input);
+
 /* One node: in[i] (NULL where absent) to out[i], which the caller has allocated. Runs .map, .ref
  * or .lower, whichever the operator has. */
 QnStatus qn_eval_node(const QnNode *n, const double *const *in, double *const *out, bool i64_bits);

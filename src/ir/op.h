@@ -76,8 +76,8 @@ typedef struct QnCost {
 } QnCost;
 
 /* Row-major float64 copies of every tensor whatever its dtype; bool is 0 or 1. With i64_bits (only
- * for operators with QN_MOVES_DATA), the elements of i64 tensors are bit patterns in the doubles,
- * to be copied as they are, except in the inputs of the operator's .index_in mask. */
+ * for operators with QN_MOVES_DATA), the elements of i64 and u64 tensors are bit patterns in the
+ * doubles, to be copied as they are, except in the inputs of the operator's .index_in mask. */
 typedef struct QnRefArgs {
     const QnNode *node;
     const void *attr;
@@ -105,6 +105,8 @@ typedef enum QnTrait {
     QN_FLOAT_ONLY = 1 << 12, /* maps: integer and bool inputs are refused */
     QN_INPUT = 1 << 13,      /* a leaf that is fed; its string attribute "name" says by what name */
     QN_STATE = 1 << 14,      /* a leaf that lives across runs, with a "name" likewise */
+    QN_ANY_DTYPE = 1 << 15,  /* takes dtypes that are for storage alone, as leaves and operators
+                              * that move data do */
 } QnTrait;
 
 /* ---- maps ------------------------------------------------------------------------------------ */
@@ -116,7 +118,12 @@ enum { QN_MAP_MAX_IN = 3, QN_MAP_MAX_PARAM = 4 };
 typedef struct QnMapInfo {
     double (*ref)(const double *x, const double *param); /* scalar, float64 */
     int64_t (*ref_int)(const int64_t *x);                /* optional: exact on integer dtypes */
-    double flops;                                        /* a call */
+    uint64_t (*ref_uint)(const uint64_t *x);             /* optional: where u64 differs from i64 */
+    /* optional: as ref_int, for maps with attributes; not in device text */
+    int64_t (*ref_int_attr)(const int64_t *x, const void *attr, bool is_unsigned);
+    /* optional: what a float result becomes before it is stored, by attributes */
+    double (*finish)(double y, const void *attr);
+    double flops; /* a call */
 } QnMapInfo;
 
 /* ---- samples --------------------------------------------------------------------------------- */

@@ -111,11 +111,35 @@ static QnStatus parse_hex(QnParser *r, QnData *out)
     return QN_OK;
 }
 
+static QnStatus parse_u64(QnParser *r, uint64_t *out)
+{
+    qn_parser_skip(r);
+    const char *p = r->p;
+    uint64_t v = 0;
+    if (*p < '0' || *p > '9')
+        return qn_parser_fail(r, p, "expected a whole number that is not negative");
+    for (; *p >= '0' && *p <= '9'; p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (v > (UINT64_MAX - digit) / 10)
+            return qn_parser_fail(r, r->p, "the number does not fit 64 bits");
+        v = v * 10 + digit;
+    }
+    *out = v;
+    r->p = p;
+    return QN_OK;
+}
+
 static QnStatus parse_element(QnParser *r, QnDtype dtype, void *to)
 {
     if (dtype == QN_DTYPE_I64) {
         int64_t v;
         QN_TRY(qn_parser_int(r, &v));
+        memcpy(to, &v, sizeof v);
+        return QN_OK;
+    }
+    if (dtype == QN_DTYPE_U64) {
+        uint64_t v = 0;
+        QN_TRY(parse_u64(r, &v));
         memcpy(to, &v, sizeof v);
         return QN_OK;
     }

@@ -61,6 +61,14 @@ static void print_double(QnStr *out, double x, bool single)
 
 /* ---- data ---- */
 
+/* Whether the number alone gives the byte back. */
+static bool is_canonical(QnDtype dtype, const void *p, double x)
+{
+    uint8_t back;
+    qn_dtype_from_f64(dtype, &x, &back, 1);
+    return back == *(const uint8_t *)p;
+}
+
 static bool prints_as_numbers(QnDtype dtype, const QnData *d)
 {
     size_t item = qn_dtype_bytes(dtype);
@@ -70,8 +78,8 @@ static bool prints_as_numbers(QnDtype dtype, const QnData *d)
         const char *p = (const char *)d->p + i * item;
         double x;
         qn_dtype_to_f64(dtype, p, &x, 1);
-        if (isnan(x) || (dtype == QN_DTYPE_BOOL && *(const unsigned char *)p > 1))
-            return false; /* a NaN's payload and odd bools would be lost */
+        if (isnan(x) || (item == 1 && !is_canonical(dtype, p, x)))
+            return false; /* a NaN's payload, odd bools and bits over 4 would be lost */
     }
     return true;
 }
@@ -90,10 +98,13 @@ static void print_data(QnStr *out, QnDtype dtype, const QnData *d)
     for (size_t i = 0; i < d->bytes / item; i++) {
         const char *p = (const char *)d->p + i * item;
         qn_str_add(out, i ? ", " : "");
-        if (dtype == QN_DTYPE_I64) {
+        if (qn_dtype_is_wide(dtype)) {
             int64_t v;
             memcpy(&v, p, sizeof v);
-            qn_str_printf(out, "%" PRId64, v);
+            if (dtype == QN_DTYPE_I64)
+                qn_str_printf(out, "%" PRId64, v);
+            else
+                qn_str_printf(out, "%" PRIu64, (uint64_t)v);
         } else {
             double x;
             qn_dtype_to_f64(dtype, p, &x, 1);

@@ -1,5 +1,6 @@
 /* y = x in another dtype. Floats round to nearest even; to integers toward zero, saturating, NaN
- * to 0; to bool, nonzero is 1. The rounding happens where the result is stored. */
+ * to 0; to bool, nonzero is 1; integers to narrower ones keep their low bits. The rounding happens
+ * where the result is stored. */
 #include "ops/dialect.h"
 
 QN_SCALAR float cast_f(float x)
@@ -14,13 +15,21 @@ QN_SCALAR qn_long cast_i(qn_long x)
 QN_MAP1(cast)
 
 #ifdef QN_HOST
+#include "ir/dtype.h"
 
 typedef struct Attr {
     QnDtype dtype;
+    bool saturate;
 } Attr;
 
 static const QnAttrField cast_fields[] = {
     { .name = "dtype", .kind = QN_ATTR_DTYPE, .offset = offsetof(Attr, dtype), .doc = "of y" },
+    { .name = "saturate",
+      .kind = QN_ATTR_BOOL,
+      .offset = offsetof(Attr, saturate),
+      .def = 1,
+      .doc =
+          "floats of 8 bits: what is too large becomes the largest number, not infinity or NaN" },
 };
 
 static QnStatus cast_infer(QnInfer *c)
@@ -36,6 +45,13 @@ static double cast_ref(const double *x, const double *param)
     return x[0];
 }
 
+static double cast_finish(double y, const void *attr)
+{
+    const Attr *a = attr;
+    QnFloat8 format;
+    return qn_dtype_float8(a->dtype, &format) ? qn_float8_bound(format, y, a->saturate) : y;
+}
+
 static int64_t cast_ref_int(const int64_t *x)
 {
     return cast_i(x[0]);
@@ -44,33 +60,54 @@ static int64_t cast_ref_int(const int64_t *x)
 static void cast_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
     QnDtype from = n->in[0]->type.dtype;
-    if (qn_dtype_is_float(from) && qn_dtype_is_float(n->out[0].type.dtype))
+    QnDtype to = n->out[0].type.dtype;
+    if (qn_dtype_is_float(from) && qn_dtype_is_float(to) && !qn_dtype_is_storage(to))
         dx[0] = qn_cast(g, dy[0], from);
 }
 
 static const QnSample cast_samples[] = {
-    { .in = { { 2, { 4, 7 } } }, .n_in = 1, .attr = &(Attr){ QN_DTYPE_F32 } },
-    { .in = { { 1, { 130 } } }, .n_in = 1, .attr = &(Attr){ QN_DTYPE_F64 }, .lo = -9, .hi = 9 },
+    { .in = { { 2, { 4, 7 } } }, .n_in = 1, .attr = &(Attr){ QN_DTYPE_F32, true } },
+    { .in = { { 1, { 130 } } },
+      .n_in = 1,
+      .attr = &(Attr){ QN_DTYPE_F64, true },
+      .lo = -9,
+      .hi = 9 },
     { .in = { { 2, { 5, 3 }, .keep_off = 0.01, .kink = 1 } },
       .n_in = 1,
-      .attr = &(Attr){ QN_DTYPE_I32 },
+      .attr = &(Attr){ QN_DTYPE_I32, true },
       .lo = -9,
       .hi = 9,
       .flags = QN_SAMPLE_NO_GRAD }, /* steps */
     { .in = { { 1, { 9 }, .dtype = QN_DTYPE_I64, .lo = -300, .hi = 300 } },
       .n_in = 1,
-      .attr = &(Attr){ QN_DTYPE_U8 } },
+      .attr = &(Attr){ QN_DTYPE_U8, true } },
+    { .in = { { 1, { 9 }, .dtype = QN_DTYPE_U8, .lo = 0, .hi = 255 } },
+      .n_in = 1,
+      .attr = &(Attr){ QN_DTYPE_I16, true } },
+    { .in = { { 1, { 130 }, .dtype = QN_DTYPE_F8E4M3FN, .lo = -500, .hi = 500 } },
+      .n_in = 1,
+      .attr = &(Attr){ QN_DTYPE_F32, true },
+      .flags = QN_SAMPLE_NO_GRAD }, /* a storage type */
+    { .in = { { 1, { 130 }, .lo = -1000, .hi = 1000 } },
+      .n_in = 1,
+      .attr = &(Attr){ QN_DTYPE_F8E4M3FN, false },
+      .flags = QN_SAMPLE_NO_GRAD }, /* steps */
     { .in = { { 1, { 9 }, .dtype = QN_DTYPE_BOOL, .lo = 0, .hi = 1 } },
       .n_in = 1,
-      .attr = &(Attr){ QN_DTYPE_F32 } },
+      .attr = &(Attr){ QN_DTYPE_F32, true } },
 };
 
 /* x itself if it has the dtype already. */
-QN_API QnValue *qn_cast(QnGraph *g, QnValue *x, QnDtype dtype)
+QN_API QnValue *qn_cast_as(QnGraph *g, QnValue *x, QnDtype dtype, bool saturate)
 {
     if (!qn_value_is_poison(x) && x->type.dtype == dtype)
         return x;
-    return qn_emit1(g, &qn_op_cast, &(Attr){ dtype }, x);
+    return qn_emit1(g, &qn_op_cast, &(Attr){ dtype, saturate }, x);
+}
+
+QN_API QnValue *qn_cast(QnGraph *g, QnValue *x, QnDtype dtype)
+{
+    return qn_cast_as(g, x, dtype, true);
 }
 
 const QnOp qn_op_cast = {
@@ -78,11 +115,13 @@ const QnOp qn_op_cast = {
     .version = 1,
     .doc = "x in another dtype",
     .n_in = 1,
-    .traits = QN_MAP | QN_ANY_LAYOUT,
+    .traits = QN_MAP | QN_ANY_LAYOUT | QN_ANY_DTYPE,
     QN_ATTRS(Attr, cast_fields),
     .infer = cast_infer,
     .grad = cast_grad,
-    .map = &(const QnMapInfo){ .ref = cast_ref, .ref_int = cast_ref_int, .flops = 1 },
+    .map =
+        &(const QnMapInfo){
+            .ref = cast_ref, .ref_int = cast_ref_int, .finish = cast_finish, .flops = 1 },
     .device = QN_TEXT(cast),
     QN_SAMPLES(cast_samples),
 };

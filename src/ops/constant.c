@@ -37,7 +37,7 @@ static QnStatus constant_ref(const QnRefArgs *a)
 {
     const Attr *attr = a->attr;
     int64_t n = qn_shape_count(&a->out_type[0]->shape);
-    if (attr->dtype == QN_DTYPE_I64 && a->i64_bits)
+    if (qn_dtype_is_wide(attr->dtype) && a->i64_bits)
         memcpy(a->out[0], attr->data.p, attr->data.bytes);
     else
         qn_dtype_to_f64(attr->dtype, attr->data.p, a->out[0], n);

@@ -68,6 +68,7 @@ const QnOp qn_op_depth_to_space = {
     .version = 1,
     .doc = "channels become blocks of pixels",
     .n_in = 1,
+    .traits = QN_ANY_DTYPE,
     QN_ATTRS(Attr, depth_to_space_fields),
     .infer = depth_to_space_infer,
     .lower = depth_to_space_lower,

@@ -84,7 +84,8 @@ typedef unsigned short qn_ushort;
 /* Storage of each dtype. qn_load_<dtype> gives a float, of integers and bools a qn_long, and
  * qn_store_<dtype> takes the same. qn_round_<dtype> rounds a float as a store would;
  * qn_<int>_of makes an integer of a float, toward zero, saturating, NaN to 0, and qn_keep_<int>
- * of a wider integer, saturating: as the library does everywhere. */
+ * keeps a wider integer's low bits: as the library does everywhere. A u64 is a qn_long of its
+ * bits. */
 typedef float qn_f32;
 typedef qn_ushort qn_bf16;
 #define qn_load_f32(p, i)     ((p)[i])
@@ -130,6 +131,10 @@ QN_SCALAR qn_ushort qn_f16_of(float v)
 #endif
 
 typedef signed char qn_i8;
+typedef short qn_i16;
+typedef qn_ushort qn_u16;
+typedef qn_uint qn_u32;
+typedef qn_ulong qn_u64;
 typedef unsigned char qn_u8;
 typedef unsigned char qn_bool;
 typedef int qn_i32;
@@ -138,20 +143,32 @@ typedef qn_long qn_i64;
 #define qn_load_u8(p, i)       ((qn_long)(p)[i])
 #define qn_load_i32(p, i)      ((qn_long)(p)[i])
 #define qn_load_i64(p, i)      ((qn_long)(p)[i])
+#define qn_load_i16(p, i)      ((qn_long)(p)[i])
+#define qn_load_u16(p, i)      ((qn_long)(p)[i])
+#define qn_load_u32(p, i)      ((qn_long)(p)[i])
+#define qn_load_u64(p, i)      ((qn_long)(p)[i])
 #define qn_load_bool(p, i)     ((qn_long)((p)[i] != 0))
 #define qn_store_i8(p, i, v)   ((p)[i] = (qn_i8)(v))
 #define qn_store_u8(p, i, v)   ((p)[i] = (qn_u8)(v))
 #define qn_store_i32(p, i, v)  ((p)[i] = (int)(v))
 #define qn_store_i64(p, i, v)  ((p)[i] = (v))
+#define qn_store_i16(p, i, v)  ((p)[i] = (qn_i16)(v))
+#define qn_store_u16(p, i, v)  ((p)[i] = (qn_u16)(v))
+#define qn_store_u32(p, i, v)  ((p)[i] = (qn_u32)(v))
+#define qn_store_u64(p, i, v)  ((p)[i] = (qn_u64)(v))
 #define qn_store_bool(p, i, v) ((p)[i] = (qn_bool)(v))
 QN_SCALAR qn_long qn_clamp(qn_long v, qn_long lo, qn_long hi)
 {
     return v < lo ? lo : v > hi ? hi : v;
 }
-#define qn_keep_i8(v)   qn_clamp(v, -128, 127)
-#define qn_keep_u8(v)   qn_clamp(v, 0, 255)
-#define qn_keep_i32(v)  qn_clamp(v, -2147483647 - 1, 2147483647)
+#define qn_keep_i8(v)   ((qn_long)(qn_i8)(v))
+#define qn_keep_u8(v)   ((qn_long)(qn_u8)(v))
+#define qn_keep_i16(v)  ((qn_long)(qn_i16)(v))
+#define qn_keep_u16(v)  ((qn_long)(qn_u16)(v))
+#define qn_keep_i32(v)  ((qn_long)(int)(v))
+#define qn_keep_u32(v)  ((qn_long)(qn_uint)(v))
 #define qn_keep_i64(v)  (v)
+#define qn_keep_u64(v)  (v)
 #define qn_keep_bool(v) ((qn_long)((v) != 0))
 QN_SCALAR qn_long qn_i64_of(float v)
 {
@@ -159,9 +176,17 @@ QN_SCALAR qn_long qn_i64_of(float v)
     qn_long cut = v >= 9223372036854775808.0f ? most : (qn_long)v;
     return v != v ? 0 : v <= -9223372036854775808.0f ? -most - 1 : cut;
 }
-#define qn_i8_of(v)   qn_keep_i8(qn_i64_of(v))
-#define qn_u8_of(v)   qn_keep_u8(qn_i64_of(v))
-#define qn_i32_of(v)  qn_keep_i32(qn_i64_of(v))
+QN_SCALAR qn_long qn_u64_of(float v)
+{
+    qn_ulong most = ~(qn_ulong)0;
+    return (qn_long)(v >= 18446744073709551616.0f ? most : v > 0.0f ? (qn_ulong)v : 0);
+}
+#define qn_i8_of(v)   qn_clamp(qn_i64_of(v), -128, 127)
+#define qn_u8_of(v)   qn_clamp(qn_i64_of(v), 0, 255)
+#define qn_i16_of(v)  qn_clamp(qn_i64_of(v), -32768, 32767)
+#define qn_u16_of(v)  qn_clamp(qn_i64_of(v), 0, 65535)
+#define qn_i32_of(v)  qn_clamp(qn_i64_of(v), -2147483647 - 1, 2147483647)
+#define qn_u32_of(v)  qn_clamp(qn_i64_of(v), 0, 4294967295)
 #define qn_bool_of(v) ((qn_long)((v) != 0.0f))
 
 /* Storage type of the floating-point tensors of an operator's own kernels: float, or 16 bits when

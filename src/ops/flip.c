@@ -56,6 +56,7 @@ const QnOp qn_op_flip = {
     .version = 1,
     .doc = "axes run backwards",
     .n_in = 1,
+    .traits = QN_ANY_DTYPE,
     QN_ATTRS(Attr, flip_fields),
     .infer = flip_infer,
     .lower = flip_lower,

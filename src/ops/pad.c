@@ -57,11 +57,10 @@ static QnStatus pad_infer(QnInfer *c)
 static double constant_of(const QnRefArgs *a)
 {
     double v = ((const QnPadAttr *)a->attr)->value;
-    if (a->i64_bits && a->in_type[0]->dtype == QN_DTYPE_I64) {
-        int64_t bits = (int64_t)v;
-        memcpy(&v, &bits, sizeof v);
-    }
-    return v;
+    double bits = v;
+    if (a->i64_bits && qn_dtype_is_wide(a->in_type[0]->dtype))
+        qn_dtype_from_f64(a->in_type[0]->dtype, &v, &bits, 1);
+    return bits;
 }
 
 static QnStatus pad_ref(const QnRefArgs *a)

@@ -69,6 +69,7 @@ const QnOp qn_op_roll = {
     .version = 1,
     .doc = "axes turned by a number of elements",
     .n_in = 1,
+    .traits = QN_ANY_DTYPE,
     QN_ATTRS(Attr, roll_fields),
     .infer = roll_infer,
     .lower = roll_lower,

@@ -42,7 +42,8 @@ static QnStatus scatter_elements_infer(QnInfer *c)
                        qn_shape_text(u, p), qn_shape_text(i, q));
     }
     if (c->in[0]->dtype != c->in[2]->dtype ||
-        (a->reduction != QN_SCATTER_NONE && c->in[0]->dtype == QN_DTYPE_BOOL))
+        (a->reduction != QN_SCATTER_NONE &&
+         (c->in[0]->dtype == QN_DTYPE_BOOL || qn_dtype_is_storage(c->in[0]->dtype))))
         return qn_fail(QN_EDTYPE, "scatter_elements: %s cannot be combined with %s",
                        qn_dtype_name(c->in[2]->dtype), qn_dtype_name(c->in[0]->dtype));
     c->out[0] = *c->in[0];
@@ -135,6 +136,7 @@ const QnOp qn_op_scatter_elements = {
     .version = 1,
     .doc = "elements replaced or combined where indices say",
     .n_in = 3,
+    .traits = QN_ANY_DTYPE,
     QN_ATTRS(Attr, scatter_elements_fields),
     .infer = scatter_elements_infer,
     .cost = scatter_elements_cost,

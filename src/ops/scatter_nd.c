@@ -43,7 +43,8 @@ static QnStatus scatter_nd_infer(QnInfer *c)
                        qn_shape_text(&want, q));
     }
     if (c->in[0]->dtype != c->in[2]->dtype ||
-        (a->reduction != QN_SCATTER_NONE && c->in[0]->dtype == QN_DTYPE_BOOL))
+        (a->reduction != QN_SCATTER_NONE &&
+         (c->in[0]->dtype == QN_DTYPE_BOOL || qn_dtype_is_storage(c->in[0]->dtype))))
         return qn_fail(QN_EDTYPE, "scatter_nd: %s cannot be combined with %s",
                        qn_dtype_name(c->in[2]->dtype), qn_dtype_name(c->in[0]->dtype));
     c->out[0] = *c->in[0];
@@ -109,6 +110,7 @@ const QnOp qn_op_scatter_nd = {
     .version = 1,
     .doc = "slices replaced or added to by tuples of indices",
     .n_in = 3,
+    .traits = QN_ANY_DTYPE,
     QN_ATTRS(Attr, scatter_nd_fields),
     .infer = scatter_nd_infer,
     .cost = scatter_nd_cost,

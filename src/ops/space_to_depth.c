@@ -63,6 +63,7 @@ const QnOp qn_op_space_to_depth = {
     .version = 1,
     .doc = "blocks of pixels become channels",
     .n_in = 1,
+    .traits = QN_ANY_DTYPE,
     QN_ATTRS(Attr, space_to_depth_fields),
     .infer = space_to_depth_infer,
     .lower = space_to_depth_lower,

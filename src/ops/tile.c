@@ -65,6 +65,7 @@ const QnOp qn_op_tile = {
     .version = 1,
     .doc = "repeated along its axes",
     .n_in = 1,
+    .traits = QN_ANY_DTYPE,
     QN_ATTRS(Attr, tile_fields),
     .infer = tile_infer,
     .lower = tile_lower,

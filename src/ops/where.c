@@ -73,7 +73,7 @@ const QnOp qn_op_where = {
     .version = 1,
     .doc = "c ? a : b",
     .n_in = 3,
-    .traits = QN_MAP | QN_ANY_LAYOUT,
+    .traits = QN_MAP | QN_ANY_LAYOUT | QN_ANY_DTYPE,
     .infer = where_infer,
     .grad = where_grad,
     .map = &(const QnMapInfo){ .ref = where_ref, .ref_int = where_ref_int, .flops = 1 },

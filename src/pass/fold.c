@@ -36,26 +36,22 @@ static bool is_foldable(const QnNode *n, const QnPipelineOptions *o)
     return n->n_in > 0 && elements <= most;
 }
 
-/* 64-bit integers that the operator only moves travel as bits. */
-static bool moves_bits(const QnNode *n, QnDtype dtype, int input)
-{
-    return dtype == QN_DTYPE_I64 && (n->op->traits & QN_MOVES_DATA) &&
-           (input < 0 || !(n->op->index_in >> input & 1));
-}
-
 /* Elements of a constant; false: they do not fit doubles. */
 static bool read_constant(const QnValue *v, bool bits, double *out)
 {
     int64_t n = qn_shape_count(&v->type.shape);
-    if (qn_eval_node(v->node, NULL, &out, bits) != QN_OK)
+    bool is_bits = qn_eval_is_bits(v->node, &v->type, -1);
+    if (qn_eval_node(v->node, NULL, &out, true) != QN_OK)
         return false;
-    if (v->type.dtype != QN_DTYPE_I64)
-        return true;
-    for (int64_t i = 0; i < n; i++) {
-        bool is_bits = bits && v->node->op == &qn_op_constant;
-        if (!is_bits && !(fabs(out[i]) <= 0x1p53))
+    for (int64_t i = 0; qn_dtype_is_wide(v->type.dtype) && is_bits != bits && i < n; i++) {
+        double x;
+        if (is_bits) {
+            qn_dtype_to_f64(v->type.dtype, &out[i], &x, 1);
+            out[i] = x;
+        }
+        if (!(fabs(out[i]) <= 0x1p53))
             return false;
-        if (bits && !is_bits) {
+        if (bits) {
             int64_t whole = (int64_t)out[i];
             memcpy(&out[i], &whole, sizeof whole);
         }
@@ -74,7 +70,7 @@ static QnValue *emit_constant(QnGraph *g, const QnType *t, const void *data)
     if (alike) {
         double x;
         qn_dtype_to_f64(t->dtype, data, &x, 1);
-        if (t->dtype != QN_DTYPE_I64 || fabs(x) < 0x1p53)
+        if (!qn_dtype_is_wide(t->dtype) || fabs(x) < 0x1p53)
             return qn_full(g, x, t->dtype, &t->shape);
     }
     return qn_constant(g, t->dtype, &t->shape, data);
@@ -92,7 +88,7 @@ static QnStatus evaluate(QnGraph *g, QnNode *n, QnArena *tmp, bool *ok)
         in[i] = qn_arena_array(tmp, (size_t)qn_shape_count(&v->type.shape) + 1, sizeof **in);
         if (!in[i])
             return QN_ENOMEM;
-        if (!read_constant(v, moves_bits(n, v->type.dtype, i), in[i]))
+        if (!read_constant(v, qn_eval_is_bits(n, &v->type, i), in[i]))
             return QN_OK;
     }
     for (int i = 0; i < n->n_out; i++) {
@@ -106,11 +102,11 @@ static QnStatus evaluate(QnGraph *g, QnNode *n, QnArena *tmp, bool *ok)
         const QnType *t = &n->out[i].type;
         int64_t count = qn_shape_count(&t->shape);
         void *narrow = out[i];
-        if (!moves_bits(n, t->dtype, -1)) {
+        if (!qn_eval_is_bits(n, t, -1)) {
             narrow = qn_arena_array(tmp, (size_t)count + 1, 8);
             if (!narrow)
                 return QN_ENOMEM;
-            for (int64_t k = 0; t->dtype == QN_DTYPE_I64 && k < count; k++) {
+            for (int64_t k = 0; qn_dtype_is_wide(t->dtype) && k < count; k++) {
                 if (!(fabs(out[i][k]) <= 0x1p53))
                     return QN_OK;
             }
@@ -150,7 +146,7 @@ static bool fold_constant(QnGraph *g, QnNode *n, const QnPipelineOptions *o)
     if (count < 1)
         return false;
     qn_dtype_to_f64(t->dtype, data, &x, 1);
-    return (t->dtype != QN_DTYPE_I64 || fabs(x) < 0x1p53) && !isnan(x) &&
+    return (!qn_dtype_is_wide(t->dtype) || fabs(x) < 0x1p53) && !isnan(x) &&
            qn_rewrite_to(g, n, qn_full(g, x, t->dtype, &t->shape));
 }
 

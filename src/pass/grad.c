@@ -27,6 +27,12 @@ QnStatus qn_lower_node(QnGraph *g, QnNode *n)
 }
 
 /* Marks nodes between wrt and y: 1 if they depend on some wrt, 3 if y depends on them as well. */
+/* Dtypes for storage alone have no arithmetic, and so no gradients. */
+static bool is_real(QnDtype dtype)
+{
+    return qn_dtype_is_float(dtype) && !qn_dtype_is_storage(dtype);
+}
+
 static void mark_path(QnGraph *g, const QnValue *y, QnValue *const *wrt, int n_wrt)
 {
     QN_GRAPH_EACH(g, n)
@@ -36,7 +42,7 @@ static void mark_path(QnGraph *g, const QnValue *y, QnValue *const *wrt, int n_w
     QN_GRAPH_EACH(g, n)
     {
         for (int i = 0; i < n->n_in && !(n->op->traits & QN_NO_GRAD); i++)
-            n->mark |= n->in[i] && n->in[i]->node->mark && qn_dtype_is_float(n->in[i]->type.dtype);
+            n->mark |= n->in[i] && n->in[i]->node->mark && is_real(n->in[i]->type.dtype);
     }
     bool seen = false;
     for (QnNode *n = g->last; n; n = n->prev) {
@@ -125,7 +131,7 @@ static QnStatus back_node(QnGraph *g, QnNode *n, QnValue **grads)
 static QnStatus grad_from(QnGraph *g, QnValue *y, QnValue *dy, QnValue *const *wrt, int n,
                           QnValue **out)
 {
-    if (qn_value_is_poison(y) || !qn_dtype_is_float(y->type.dtype))
+    if (qn_value_is_poison(y) || !is_real(y->type.dtype))
         return qn_fail(QN_EDTYPE, "only a floating-point value can be differentiated");
     if (dy && !qn_type_is_equal(&dy->type, &y->type))
         return qn_fail(QN_ESHAPE, "the given gradient is not of the value's type");
@@ -160,7 +166,7 @@ QnStatus qn_grad_from(QnGraph *g, QnValue *y, QnValue *dy, QnValue *const *wrt, 
 {
     QN_TRY(qn_graph_check(g));
     for (int i = 0; i < n; i++) {
-        if (qn_value_is_poison(wrt[i]) || !qn_dtype_is_float(wrt[i]->type.dtype))
+        if (qn_value_is_poison(wrt[i]) || !is_real(wrt[i]->type.dtype))
             return qn_fail(QN_EDTYPE,
                            "gradient wanted with respect to value %d, which is no "
                            "floating-point value",

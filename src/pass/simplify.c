@@ -108,20 +108,35 @@ static bool simplify_matmul(QnGraph *g, QnNode *n, const QnPipelineOptions *o)
 
 /* ---- cast ---- */
 
+/* Bits of the numbers of an integer type without its sign; of a float, how many all fit. */
+static int bits_of(QnDtype d)
+{
+    switch (d) {
+    case QN_DTYPE_BF16: return 8;
+    case QN_DTYPE_F16: return 11;
+    case QN_DTYPE_F32: return 24;
+    case QN_DTYPE_F64: return 53;
+    case QN_DTYPE_I4: return 3;
+    case QN_DTYPE_U4: return 4;
+    default: return !qn_dtype_is_int(d) ? 1 : (int)qn_dtype_bytes(d) * 8 - !qn_dtype_is_unsigned(d);
+    }
+}
+
 /* Every number of type a is one of type b. */
 static bool is_within(QnDtype a, QnDtype b)
 {
-    if (a == b)
+    if (a == b || a == QN_DTYPE_BOOL)
         return true;
+    if (b == QN_DTYPE_BOOL || (qn_dtype_is_storage(b) && qn_dtype_is_float(b)))
+        return false;
+    if (!qn_dtype_is_float(a)) /* e.g. i8 in f16, whose 11 bits have a sign of their own */
+        return bits_of(a) <= bits_of(b) && (qn_dtype_is_unsigned(a) || !qn_dtype_is_unsigned(b));
     switch (a) {
-    case QN_DTYPE_BOOL: return true;
     case QN_DTYPE_F16:
     case QN_DTYPE_BF16: return b == QN_DTYPE_F32 || b == QN_DTYPE_F64;
-    case QN_DTYPE_F32:
-    case QN_DTYPE_I32: return b == QN_DTYPE_F64 || (a == QN_DTYPE_I32 && b == QN_DTYPE_I64);
-    case QN_DTYPE_I8: return b != QN_DTYPE_U8 && b != QN_DTYPE_BOOL;
-    case QN_DTYPE_U8: return b != QN_DTYPE_I8 && b != QN_DTYPE_BOOL && b != QN_DTYPE_BF16;
-    default: return false;
+    case QN_DTYPE_F32: return b == QN_DTYPE_F64;
+    case QN_DTYPE_F64: return false;
+    default: return qn_dtype_is_float(b);
     }
 }
 
@@ -134,7 +149,12 @@ static bool simplify_cast(QnGraph *g, QnNode *n, const QnPipelineOptions *o)
         return qn_rewrite_to(g, n, x);
     if (x->node->op != &qn_op_cast || !is_within(x->node->in[0]->type.dtype, x->type.dtype))
         return false;
-    return qn_rewrite_to(g, n, qn_cast(g, x->node->in[0], to)); /* the middle loses nothing */
+    QnDtype from = x->node->in[0]->type.dtype;
+    if (qn_dtype_is_int(from) && qn_dtype_is_float(x->type.dtype) && qn_dtype_is_int(to) &&
+        !is_within(from, to))
+        return false; /* floats saturate where integers wrap */
+    /* the middle loses nothing */
+    return qn_rewrite_to(g, n, qn_cast_as(g, x->node->in[0], to, qn_rewrite_bool(n, "saturate")));
 }
 
 /* ---- reductions, concat ---- */

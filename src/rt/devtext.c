@@ -62,14 +62,16 @@ static QnStatus check_instr(const Group *g, const QnBodyInstr *x)
     if (!x->op->map || !x->op->device)
         return qn_fail(QN_EUNSUPPORTED, "%s: has no scalar function in device text", x->op->name);
     bool exact = is_exact(g, x);
-    if (x->dtype == QN_DTYPE_F64)
-        return qn_fail(QN_EUNSUPPORTED, "%s: device text has no f64", x->op->name);
+    if (x->dtype == QN_DTYPE_F64 || qn_dtype_is_storage(x->dtype))
+        return qn_fail(QN_EUNSUPPORTED, "%s: device text has no %s", x->op->name,
+                       qn_dtype_name(x->dtype));
     for (int k = 0; k < x->op->n_in; k++) {
         QnDtype d = operand_dtype(g, x->arg[k]);
-        if (d == QN_DTYPE_F64)
-            return qn_fail(QN_EUNSUPPORTED, "%s: device text has no f64", x->op->name);
+        if (d == QN_DTYPE_F64 || qn_dtype_is_storage(d))
+            return qn_fail(QN_EUNSUPPORTED, "%s: device text has no %s", x->op->name,
+                           qn_dtype_name(d));
         /* a float holds 24 bits: enough only on the way to a float */
-        if ((d == QN_DTYPE_I32 || d == QN_DTYPE_I64) && !exact && is_whole(x->dtype))
+        if (qn_dtype_is_int(d) && qn_dtype_bytes(d) >= 4 && !exact && is_whole(x->dtype))
             return qn_fail(QN_EUNSUPPORTED, "%s: device text has no arithmetic on %s", x->op->name,
                            qn_dtype_name(d));
     }

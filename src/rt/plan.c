@@ -126,7 +126,7 @@ static QnStatus write_constant(QnPlan *p, const QnNode *n)
     QnStatus st = wide && narrow ? QN_OK : QN_ENOMEM;
     if (st)
         goto done;
-    bool bits = t->dtype == QN_DTYPE_I64 && (n->op->traits & QN_MOVES_DATA);
+    bool bits = qn_eval_is_bits(n, t, -1);
     QN_TRY_DONE(qn_eval_node(n, NULL, &wide, bits));
     if (bits)
         memcpy(narrow, wide, (size_t)bytes);

@@ -53,6 +53,30 @@ static QnGraph *sample_graph(const QnOp *op, const QnSample *sample)
     return g;
 }
 
+/* Every dtype's constants, as numbers and as bytes: 64 bits whole, NaN, -0, stray high bits. */
+static void test_constants_of_every_dtype(void **state)
+{
+    for (int d = 0; d < QN_DTYPE_COUNT; d++) {
+        QnGraph *g = qn_graph_new();
+        unsigned char x[256 * 8];
+        for (int i = 0; i < QN_COUNT(x); i++)
+            x[i] = (unsigned char)(i / (int)qn_dtype_bytes((QnDtype)d));
+        for (int i = 0; i < 256; i++)
+            qn_constant(g, (QnDtype)d, &QN_SHAPE(1), x + (size_t)i * qn_dtype_bytes((QnDtype)d));
+        qn_constant(g, (QnDtype)d, &QN_SHAPE(256), x);
+        round_trip(g);
+        qn_graph_free(g);
+    }
+    QnGraph *g = qn_graph_new();
+    const uint64_t big[] = { UINT64_MAX, 7 };
+    QnStr text = { 0 };
+    qn_constant(g, QN_DTYPE_U64, &QN_SHAPE(2), big);
+    assert_ok(qn_graph_print(g, &text));
+    assert_contains(qn_str_text(&text), "18446744073709551615, 7");
+    qn_str_fini(&text);
+    qn_graph_free(g);
+}
+
 static void test_every_sample(void **state)
 {
     int n_ops, n_samples = 0;

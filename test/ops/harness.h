@@ -57,7 +57,7 @@ static inline double sample_draw(const QnSample *s, const QnSampleIn *in, QnDtyp
         hi = s->hi;
     }
     if (lo == 0 && hi == 0) {
-        lo = dtype == QN_DTYPE_BOOL || dtype == QN_DTYPE_U8 ? 0 : -1;
+        lo = dtype == QN_DTYPE_BOOL || qn_dtype_is_unsigned(dtype) ? 0 : -1;
         hi = 1;
     }
     if (!qn_dtype_is_float(dtype))

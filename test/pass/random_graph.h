@@ -147,12 +147,13 @@ static inline QnValue *operand(Case *c, const QnOp *op, const QnSample *s, int k
     if (in->lo != 0 || in->hi != 0)
         lo = in->lo, hi = in->hi;
     if (lo == 0 && hi == 0)
-        lo = dtype == QN_DTYPE_U8 || dtype == QN_DTYPE_BOOL ? 0 : -1, hi = 1;
+        lo = qn_dtype_is_unsigned(dtype) || dtype == QN_DTYPE_BOOL ? 0 : -1, hi = 1;
     bool is_default = lo == -1 && hi == 1;
     bool picky = !qn_dtype_is_float(dtype) || in->distinct || in->kink != 0;
     QnValue *v =
         chance(c, picky && dtype != QN_DTYPE_BOOL ? 0 : 75) ? find_in_pool(c, in, dtype) : NULL;
-    if (v && qn_dtype_is_float(dtype) && (!is_default || chance(c, 40)))
+    if (v && qn_dtype_is_float(dtype) && !qn_dtype_is_storage(dtype) &&
+        (!is_default || chance(c, 40)))
         v = squeeze(c, v, lo, hi);
     return v ? v : add_leaf(c, in, lo, hi, dtype, !(op->traits & QN_EFFECT));
 }
@@ -231,7 +232,9 @@ static inline QnValue *move_around(Case *c, QnValue *v)
             return v;
         list.n = 1;
         list.v[0] = below(c, s->rank);
-        return qn_dtype_is_float(v->type.dtype) ? qn_sum(c->g, v, list, chance(c, 50)) : v;
+        return qn_dtype_is_float(v->type.dtype) && !qn_dtype_is_storage(v->type.dtype)
+                   ? qn_sum(c->g, v, list, chance(c, 50))
+                   : v;
     case 3:
         if (to.rank >= 4 || qn_shape_count(s) > 300)
             return v;
@@ -248,7 +251,7 @@ static inline void add_unary(Case *c, QnValue *v)
     static QnValue *(*const real[])(QnGraph *, QnValue *) = {
         qn_tanh, qn_sigmoid, qn_silu, qn_relu, qn_neg, qn_abs, qn_square, qn_sin, qn_gelu, qn_exp,
     };
-    if (qn_dtype_is_float(v->type.dtype))
+    if (qn_dtype_is_float(v->type.dtype) && !qn_dtype_is_storage(v->type.dtype))
         v = real[below(c, QN_COUNT(real))](c->g, v);
     else if (v->type.dtype == QN_DTYPE_BOOL)
         v = qn_logical_not(c->g, v);
@@ -303,13 +306,14 @@ static inline void add_gradients(Case *c)
     QnGraph *g = qn_graph_clone(c->g, &map);
     assert_non_null(g);
     for (int i = 0; i < c->n_pool; i++) {
-        if (qn_dtype_is_float(c->pool[i]->type.dtype))
+        if (qn_dtype_is_float(c->pool[i]->type.dtype) &&
+            !qn_dtype_is_storage(c->pool[i]->type.dtype))
             loss = map[c->pool[i]->id];
     }
     QN_GRAPH_EACH(g, v)
     {
         if ((v->op->traits & (QN_INPUT | QN_STATE)) && n < 4 &&
-            qn_dtype_is_float(v->out[0].type.dtype))
+            qn_dtype_is_float(v->out[0].type.dtype) && !qn_dtype_is_storage(v->out[0].type.dtype))
             wrt[n++] = &v->out[0];
     }
     if (!loss || !n || qn_grad(g, loss, wrt, n, dx) != QN_OK) {
@@ -335,7 +339,8 @@ static inline void add_gradients(Case *c)
 static inline void add_update(Case *c)
 {
     for (QnNode *n = c->g->first; n; n = n->next) {
-        if (!(n->op->traits & QN_STATE) || is_assigned(c->g, n) || chance(c, 40))
+        if (!(n->op->traits & QN_STATE) || is_assigned(c->g, n) || chance(c, 40) ||
+            qn_dtype_is_storage(n->out[0].type.dtype))
             continue;
         QnValue *s = &n->out[0], *v = s;
         const QnShape *shape = &s->type.shape;

@@ -148,7 +148,8 @@ static bool has_half(const QnGraph *g)
     QN_GRAPH_EACH(g, n)
     {
         for (int i = 0; i < n->n_out; i++) {
-            if (n->out[i].type.dtype == QN_DTYPE_F16 || n->out[i].type.dtype == QN_DTYPE_BF16)
+            QnDtype d = n->out[i].type.dtype;
+            if (d == QN_DTYPE_F16 || d == QN_DTYPE_BF16 || qn_dtype_is_storage(d))
                 return true;
         }
     }

@@ -36,13 +36,6 @@ static QnStatus reference_prepare(QnPrepared *p)
     return QN_OK;
 }
 
-/* 64-bit integers that are only moved keep all their bits. */
-static bool is_bits(const QnNode *n, const QnType *t, int input)
-{
-    return t->dtype == QN_DTYPE_I64 && (n->op->traits & QN_MOVES_DATA) &&
-           (input < 0 || !(n->op->index_in >> input & 1));
-}
-
 static QnStatus reference_run(const QnPrepared *p, const void *const *in, void *const *out,
                               void *workspace)
 {
@@ -56,7 +49,7 @@ static QnStatus reference_run(const QnPrepared *p, const void *const *in, void *
             continue;
         }
         const QnType *t = &n->in[i]->type;
-        if (is_bits(n, t, i))
+        if (qn_eval_is_bits(n, t, i))
             memcpy(at, in[i], (size_t)qn_type_bytes(t));
         else
             qn_dtype_to_f64(t->dtype, in[i], (double *)(void *)at, qn_shape_count(&t->shape));
@@ -70,7 +63,7 @@ static QnStatus reference_run(const QnPrepared *p, const void *const *in, void *
     QN_TRY(qn_eval_node(n, wide_in, wide_out, true));
     for (int i = 0; i < n->n_out; i++) {
         const QnType *t = &n->out[i].type;
-        if (is_bits(n, t, -1))
+        if (qn_eval_is_bits(n, t, -1))
             memcpy(out[i], wide_out[i], (size_t)qn_type_bytes(t));
         else
             qn_dtype_from_f64(t->dtype, wide_out[i], out[i], qn_shape_count(&t->shape));

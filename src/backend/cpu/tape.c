@@ -6,7 +6,8 @@
 static bool is_loadable(QnDtype d)
 {
     return d == QN_DTYPE_F32 || d == QN_DTYPE_F16 || d == QN_DTYPE_BF16 || d == QN_DTYPE_BOOL ||
-           d == QN_DTYPE_U8 || d == QN_DTYPE_I8;
+           d == QN_DTYPE_U8 || d == QN_DTYPE_I8 || d == QN_DTYPE_U16 || d == QN_DTYPE_I16 ||
+           qn_dtype_is_storage(d);
 }
 
 static bool is_storable(QnDtype d)
@@ -21,7 +22,7 @@ const char *qn_tape_refuses(const QnBody *b, const QnType *const *in, const QnKe
         return "too large a group";
     for (int i = 0; i < b->n_in; i++) {
         if (!is_loadable(in[i]->dtype))
-            return "reads f32, f16, bf16, bool and 8-bit integers";
+            return "reads numbers that f32 holds";
     }
     for (int i = 0; i < b->n_instr; i++) {
         if (!is_storable(b->instr[i].dtype))

@@ -60,12 +60,6 @@ static QnStatus narrow(QnOpencl *cl, const QnType *t, const double *wide, bool b
     return QN_OK;
 }
 
-static bool is_bits(const QnNode *n, const QnType *t, int input)
-{
-    return t->dtype == QN_DTYPE_I64 && (n->op->traits & QN_MOVES_DATA) &&
-           (input < 0 || !(n->op->index_in >> input & 1));
-}
-
 static QnStatus host_run(const QnPrepared *p, const void *const *in, void *const *out,
                          void *workspace)
 {
@@ -81,7 +75,7 @@ static QnStatus host_run(const QnPrepared *p, const void *const *in, void *const
         const QnType *t = &n->in[i]->type;
         double *wide = qn_alloc_array((size_t)qn_shape_count(&t->shape) + 1, sizeof *wide);
         x[i] = wide;
-        st = wide ? widen(cl, t, in[i], is_bits(n, t, i), wide) : QN_ENOMEM;
+        st = wide ? widen(cl, t, in[i], qn_eval_is_bits(n, t, i), wide) : QN_ENOMEM;
     }
     for (int i = 0; st == QN_OK && i < n->n_out; i++) {
         y[i] = qn_alloc_array((size_t)qn_shape_count(&n->out[i].type.shape) + 1, sizeof **y);
@@ -90,7 +84,7 @@ static QnStatus host_run(const QnPrepared *p, const void *const *in, void *const
     if (st == QN_OK)
         st = qn_eval_node(n, x, y, true);
     for (int i = 0; st == QN_OK && i < n->n_out; i++)
-        st = narrow(cl, &n->out[i].type, y[i], is_bits(n, &n->out[i].type, -1), out[i]);
+        st = narrow(cl, &n->out[i].type, y[i], qn_eval_is_bits(n, &n->out[i].type, -1), out[i]);
     for (int i = 0; x && i < n->n_in; i++)
         qn_free((void *)(uintptr_t)x[i]);
     for (int i = 0; i < n->n_out; i++)
