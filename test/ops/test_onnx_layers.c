@@ -140,15 +140,39 @@ static void test_max_unpool(void **state)
 
 static void test_mistakes_are_named(void **state)
 {
-    Case c = case_new();
-    QnValue *x = GIVE(&c, F32, QN_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
-    QnValue *n = GIVE(&c, I64, QN_SHAPE(2), 3, 1), *s = GIVE(&c, F32, QN_SHAPE(2), 1, 2);
-    QnValue *y = GIVE(&c, F32, QN_SHAPE(3), 1, 2, 3);
-    case_want_refused(&c, qn_prelu(c.g, x, s), QN_ESHAPE, "do not");
-    case_want_refused(&c, qn_prelu(c.g, y, x), QN_ESHAPE, "does not broadcast");
-    case_want_refused(&c, qn_reverse_sequence(c.g, x, n, 1, 0), QN_ESHAPE, "along axis 1");
-    case_want_refused(&c, qn_reverse_sequence(c.g, x, n, 1, 1), QN_EARG, "two axes");
-    case_want_refused(&c, qn_lp_normalize(c.g, x, 1, 3), QN_EARG, "p");
-    case_want_refused(&c, qn_max_unpool(c.g, x, n, &(QnDims){ 1, { 4 } }), QN_ESHAPE, "(N,C)");
+    Case c;
+    c = case_new();
+    {
+        QnValue *x = qn_input(c.g, "x", F32, &QN_SHAPE(2, 3));
+        QnValue *s = qn_input(c.g, "s", F32, &QN_SHAPE(3));
+        case_want_refused(&c, qn_prelu(c.g, s, x), QN_ESHAPE, "does not broadcast");
+    }
+    case_free(&c);
+    c = case_new();
+    {
+        QnValue *x = qn_input(c.g, "x", F32, &QN_SHAPE(2, 3));
+        QnValue *n = qn_input(c.g, "n", I64, &QN_SHAPE(2));
+        case_want_refused(&c, qn_reverse_sequence(c.g, x, n, 1, 0), QN_ESHAPE, "along axis 1");
+    }
+    case_free(&c);
+    c = case_new();
+    {
+        QnValue *x = qn_input(c.g, "x", F32, &QN_SHAPE(2, 3));
+        QnValue *n = qn_input(c.g, "n", I64, &QN_SHAPE(2));
+        case_want_refused(&c, qn_reverse_sequence(c.g, x, n, 1, 1), QN_EARG, "two axes");
+    }
+    case_free(&c);
+    c = case_new();
+    {
+        QnValue *x = qn_input(c.g, "x", F32, &QN_SHAPE(2, 3));
+        case_want_refused(&c, qn_lp_normalize(c.g, x, 1, 3), QN_EARG, "p");
+    }
+    case_free(&c);
+    c = case_new();
+    {
+        QnValue *x = qn_input(c.g, "x", F32, &QN_SHAPE(2, 3));
+        QnValue *n = qn_input(c.g, "n", I64, &QN_SHAPE(2));
+        case_want_refused(&c, qn_max_unpool(c.g, x, n, &(QnDims){ 1, { 4 } }), QN_ESHAPE, "(N,C)");
+    }
     case_free(&c);
 }
