@@ -6,7 +6,7 @@
 #include "ir/shape.h"
 #include "quern/graph.h"
 
-enum { QN_MAX_OUT = 32, QN_MAX_IN = 1024, QN_SAMPLE_IN = 8 };
+enum { QN_MAX_OUT = 32, QN_MAX_IN = 1024, QN_SAMPLE_IN = 9 };
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 

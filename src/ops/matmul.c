@@ -152,16 +152,6 @@ static QnCost matmul_cost(const QnNode *n)
     return c;
 }
 
-/* Strides of an operand along the axes of y, 0 where it is broadcast. */
-static void matmul_strides(const QnShape *s, int rank, int64_t out[QN_MAX_RANK])
-{
-    int64_t tight[QN_MAX_RANK];
-    qn_shape_strides(s, tight);
-    memset(out, 0, QN_MAX_RANK * sizeof *out);
-    for (int i = 0; i < s->rank; i++)
-        out[rank - s->rank + i] = s->dim[i] == 1 ? 0 : tight[i];
-}
-
 static void matmul_swap(int64_t *s, int rank)
 {
     int64_t t = s[rank - 1];
@@ -175,8 +165,8 @@ static QnStatus matmul_ref(const QnRefArgs *r)
     const QnShape *y = &r->out_type[0]->shape;
     int64_t a[QN_MAX_RANK], b[QN_MAX_RANK], c[QN_MAX_RANK], index[QN_MAX_RANK] = { 0 };
     int rank = y->rank;
-    matmul_strides(&r->in_type[0]->shape, rank, a);
-    matmul_strides(&r->in_type[1]->shape, rank, b);
+    qn_util_spread_strides(&r->in_type[0]->shape, rank, a);
+    qn_util_spread_strides(&r->in_type[1]->shape, rank, b);
     if (attr->trans_a)
         matmul_swap(a, rank);
     if (attr->trans_b)
@@ -184,7 +174,7 @@ static QnStatus matmul_ref(const QnRefArgs *r)
     int64_t step_a = a[rank - 1], step_b = b[rank - 2];
     a[rank - 1] = b[rank - 2] = 0;
     if (matmul_has_bias(r->node))
-        matmul_strides(&r->in_type[2]->shape, rank, c);
+        qn_util_spread_strides(&r->in_type[2]->shape, rank, c);
     for (int64_t i = 0, n = qn_shape_count(y), k = matmul_k(r->node); i < n; i++) {
         const double *x = r->in[0] + qn_util_offset(rank, index, a);
         const double *w = r->in[1] + qn_util_offset(rank, index, b);
@@ -224,7 +214,7 @@ static QnStatus matmul_call(const QnNode *n, QnDeviceCall *c)
     int rank = y->rank;
     int64_t s[3][QN_MAX_RANK], rows = y->dim[rank - 2], cols = y->dim[rank - 1], batch = 1;
     for (int i = 0; i < (matmul_has_bias(n) ? 3 : 2); i++)
-        matmul_strides(&n->in[i]->type.shape, rank, s[i]);
+        qn_util_spread_strides(&n->in[i]->type.shape, rank, s[i]);
     if (attr->trans_a)
         matmul_swap(s[0], rank);
     if (attr->trans_b)

@@ -63,6 +63,15 @@ int64_t qn_util_offset(int rank, const int64_t *index, const int64_t *stride)
     return o;
 }
 
+void qn_util_spread_strides(const QnShape *s, int rank, int64_t out[QN_MAX_RANK])
+{
+    int64_t tight[QN_MAX_RANK];
+    qn_shape_strides(s, tight);
+    memset(out, 0, QN_MAX_RANK * sizeof *out);
+    for (int i = 0; i < s->rank; i++)
+        out[rank - s->rank + i] = s->dim[i] == 1 ? 0 : tight[i];
+}
+
 QnRows qn_util_rows(const QnShape *s, int axis)
 {
     QnRows r = { 1, s->dim[axis], 1 };

@@ -41,6 +41,10 @@ bool qn_util_next(const QnShape *s, int64_t index[QN_MAX_RANK]);
 /* Offset of `index` under strides. */
 int64_t qn_util_offset(int rank, const int64_t *index, const int64_t *stride);
 
+/* Strides of s along the axes of a shape of `rank` that it broadcasts to: 0 where it is repeated.
+ */
+void qn_util_spread_strides(const QnShape *s, int rank, int64_t out[QN_MAX_RANK]);
+
 /* Elements before, along and after an axis of a concrete shape: x is (outer, n, inner). */
 typedef struct QnRows {
     int64_t outer, n, inner;

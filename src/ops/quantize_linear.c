@@ -1,0 +1,92 @@
+/* y = saturate(round(x / scale) + zero), ties to even; see ops/quant.h for the shapes of scale and
+ * zero. 8-bit floats are not rounded to integers first. Arithmetic in f32 or wider. */
+#include "ops/dialect.h"
+
+#ifdef QN_HOST
+#include "ops/norm.h"
+#include "ops/quant.h"
+
+typedef struct Attr {
+    QnQuantAttr at;
+    QnDtype dtype;
+} Attr;
+
+static const QnAttrField quantize_linear_fields[] = {
+    QN_QUANT_FIELDS(Attr, at),
+    { .name = "dtype",
+      .kind = QN_ATTR_DTYPE,
+      .offset = offsetof(Attr, dtype),
+      .def = QN_DTYPE_U8,
+      .doc = "of y; the zero points' where they are given" },
+};
+
+static QnStatus quantize_linear_infer(QnInfer *c)
+{
+    const Attr *a = c->attr;
+    QnDtype x = c->in[0]->dtype;
+    if (!(qn_dtype_is_float(x) && qn_dtype_bytes(x) > 1) && x != QN_DTYPE_I32)
+        return qn_fail(QN_EDTYPE, "quantize_linear: x is %s; it takes floats and i32",
+                       qn_dtype_name(x));
+    if (!qn_quant_is_code(a->dtype))
+        return qn_fail(QN_EDTYPE,
+                       "quantize_linear: to %s; it must be an integer of at most 32 bits or a "
+                       "float of 8",
+                       qn_dtype_name(a->dtype));
+    QN_TRY(qn_quant_check(c, "quantize_linear", &a->at, a->dtype));
+    c->out[0].dtype = a->dtype;
+    c->out[0].shape = c->in[0]->shape;
+    return QN_OK;
+}
+
+static void quantize_linear_lower(QnGraph *g, QnNode *n, QnValue **out)
+{
+    const Attr *a = n->attr;
+    const QnShape *x = &n->in[0]->type.shape;
+    QnQuantView v = qn_quant_view(x, &n->in[1]->type.shape, &a->at);
+    QnDtype t = qn_norm_stat(n->in[1]->type.dtype);
+    QnValue *scale = qn_quant_param(g, &v, qn_cast(g, n->in[1], t));
+    QnValue *zero = n->n_in > 2 && n->in[2] ? qn_quant_param(g, &v, n->in[2]) : NULL;
+    QnValue *q = qn_div(g, qn_reshape(g, qn_cast(g, n->in[0], t), &v.work), scale);
+    out[0] = qn_reshape(g, qn_quant_code(g, q, zero, a->dtype), x);
+}
+
+static const QnSample quantize_linear_samples[] = {
+    { .in = { { 2, { 4, 7 }, .lo = -3, .hi = 3 },
+              { 0, .lo = 0.01, .hi = 0.02 },
+              { 0, { 0 }, QN_DTYPE_U8, 100, 150 } },
+      .n_in = 3,
+      .attr = &(Attr){ { 1, 0 }, QN_DTYPE_U8 } },
+    { .in = { { 3, { 2, 3, 130 }, .lo = -3, .hi = 3 },
+              { 1, { 3 }, .lo = 0.01, .hi = 0.05 },
+              { 1, { 3 }, QN_DTYPE_I8, -20, 20 } },
+      .n_in = 3,
+      .attr = &(Attr){ { -2, 0 }, QN_DTYPE_I8 } },
+    { .in = { { 2, { 6, 5 }, .lo = -3, .hi = 3 }, { 2, { 2, 5 }, .lo = 0.01, .hi = 0.05 } },
+      .n_in = 2,
+      .attr = &(Attr){ { 0, 3 }, QN_DTYPE_I8 } },
+    { .in = { { 2, { 3, 7 }, .lo = -3, .hi = 3 }, { 2, { 3, 2 }, .lo = 0.01, .hi = 0.05 } },
+      .n_in = 2,
+      .attr = &(Attr){ { 1, 4 }, QN_DTYPE_I8 } },
+};
+
+/* zero may be NULL: 0. */
+QN_API QnValue *qn_quantize_linear(QnGraph *g, QnValue *x, QnValue *scale, QnValue *zero,
+                                   QnDtype dtype, int64_t axis, int64_t block)
+{
+    return qn_emitn(g, &qn_op_quantize_linear, &(Attr){ { axis, block }, dtype },
+                    (QnValue *[]){ x, scale, zero }, zero ? 3 : 2);
+}
+
+const QnOp qn_op_quantize_linear = {
+    .name = "quantize_linear",
+    .version = 1,
+    .doc = "floats to integers by scale and zero point",
+    .n_in = 2,
+    .n_in_max = 3,
+    .traits = QN_NO_GRAD,
+    QN_ATTRS(Attr, quantize_linear_fields),
+    .infer = quantize_linear_infer,
+    .lower = quantize_linear_lower,
+    QN_SAMPLES(quantize_linear_samples),
+};
+#endif
