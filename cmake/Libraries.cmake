@@ -51,6 +51,27 @@ quern_library(JPEG jpeglib.h libjpeg-dev jpeg)
 quern_library(PNG png.h libpng-dev png)
 quern_library(ZLIB zlib.h zlib1g-dev z)
 quern_library(OPENCL CL/cl.h ocl-icd-opencl-dev OpenCL)
+quern_library(PROTOBUF protobuf-c/protobuf-c.h libprotobuf-c-dev protobuf-c)
+
+# ONNX: the schema is the one that Debian's libonnx-dev ships, compiled by protoc-c.
+set(QUERN_WITH_ONNX AUTO CACHE STRING "read and write ONNX files: AUTO, ON or OFF")
+set(quern_onnx_schema)
+if(QUERN_WITH_ONNX STREQUAL "AUTO" OR QUERN_WITH_ONNX)
+    find_path(QUERN_ONNX_PROTO onnx/onnx.proto)
+    find_program(QUERN_PROTOC_C protoc-c)
+    mark_as_advanced(QUERN_ONNX_PROTO QUERN_PROTOC_C)
+    if(QUERN_ONNX_PROTO AND QUERN_PROTOC_C AND "PROTOBUF" IN_LIST quern_used)
+        set(quern_onnx_schema "${QUERN_ONNX_PROTO}/onnx/onnx.proto")
+        add_compile_definitions(QN_HAVE_ONNX=1)
+        list(APPEND quern_used ONNX)
+    elseif(QUERN_WITH_ONNX STREQUAL "AUTO")
+        message(STATUS "without ONNX (Debian packages libonnx-dev, libprotobuf-c-dev, "
+                       "protobuf-c-compiler)")
+    else()
+        message(FATAL_ERROR "QUERN_WITH_ONNX is ON, but the schema or protobuf-c is not found: "
+                            "install libonnx-dev, libprotobuf-c-dev and protobuf-c-compiler")
+    endif()
+endif()
 
 set(QUERN_WITH_OPENMP AUTO CACHE STRING "threads through OpenMP: AUTO, ON or OFF")
 set(quern_openmp_flags -Wno-unknown-pragmas)

@@ -33,6 +33,22 @@ add_custom_target(quern_generate
         "${gen}/ops/ops_list.h" "${gen}/ops/tiles_list.h" "${gen}/include/quern/ops.h"
     COMMENT "registries" VERBATIM)
 
+if(quern_onnx_schema)
+    set(schema_files "${gen}/io/onnx.pb-c.c" "${gen}/io/onnx.pb-c.h"
+        "${gen}/io/onnx_value.pb-c.c" "${gen}/io/onnx_value.pb-c.h")
+    cmake_path(GET quern_onnx_schema PARENT_PATH schema_dir)
+    set(values "${PROJECT_SOURCE_DIR}/src/io/onnx_value.proto")
+    file(MAKE_DIRECTORY "${gen}/io")
+    add_custom_command(OUTPUT ${schema_files}
+        COMMAND "${QUERN_PROTOC_C}" "--c_out=${gen}/io" "-I${schema_dir}" "${quern_onnx_schema}"
+        COMMAND "${QUERN_PROTOC_C}" "--c_out=${gen}/io" "-I${schema_dir}"
+            "-I${PROJECT_SOURCE_DIR}/src/io" "${values}"
+        DEPENDS "${quern_onnx_schema}" "${values}" COMMENT "ONNX schema" VERBATIM)
+    set_source_files_properties("${gen}/io/onnx.pb-c.c" "${gen}/io/onnx_value.pb-c.c"
+                                PROPERTIES COMPILE_OPTIONS "-w;-I${gen}/io")
+    list(APPEND generated ${schema_files})
+endif()
+
 add_library(quern_objects OBJECT ${sources} ${generated})
 target_compile_options(quern_objects PRIVATE ${quern_warnings} ${quern_openmp_flags})
 target_include_directories(quern_objects PRIVATE ${quern_includes})

@@ -10,7 +10,9 @@
 typedef enum QnExit {
     QN_EXIT_OK = 0,
     QN_EXIT_FAILED = 1,
-    QN_EXIT_USAGE = 2, /* bad usage or bad input */
+    QN_EXIT_USAGE = 2,       /* bad usage or bad input */
+    QN_EXIT_DIFFERENT = 3,   /* results are not as expected */
+    QN_EXIT_UNSUPPORTED = 4, /* a model that has what we do not support */
     QN_EXIT_INTERRUPTED = 130,
 } QnExit;
 

@@ -222,6 +222,9 @@ struct QnOp {
      * says why the text does not cover it. */
     QnStatus (*call)(const QnNode *n, QnDeviceCall *c);
 
+    const struct QnOnnxMap *onnx; /* the ONNX operators that it stands for: ops/onnx.h */
+    int n_onnx;
+
     const QnSample *samples;
     int n_samples;
     QnTol tol;

@@ -13,6 +13,7 @@ QN_SCALAR qn_long add_i(qn_long a, qn_long b)
 QN_MAP2(add)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double add_ref(const double *x, const double *param)
 {
@@ -47,6 +48,8 @@ QN_API QnValue *qn_add_scalar(QnGraph *g, QnValue *x, double b)
     return qn_add(g, x, qn_scalar_like(g, x, b));
 }
 
+static const QnOnnxMap add_onnx[] = { { .name = "Add", .since = 7 } };
+
 const QnOp qn_op_add = {
     .name = "add",
     .version = 1,
@@ -56,6 +59,7 @@ const QnOp qn_op_add = {
     .grad = add_grad,
     .map = &(const QnMapInfo){ .ref = add_ref, .ref_int = add_ref_int, .flops = 1 },
     .device = QN_TEXT(add),
+    QN_ONNX(add_onnx),
     QN_SAMPLES(add_samples),
 };
 #endif

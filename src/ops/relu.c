@@ -13,6 +13,7 @@ QN_SCALAR qn_long relu_i(qn_long x)
 QN_MAP1(relu)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double relu_ref(const double *x, const double *param)
 {
@@ -42,6 +43,8 @@ QN_API QnValue *qn_relu(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_relu, NULL, x);
 }
 
+static const QnOnnxMap relu_onnx[] = { { .name = "Relu", .since = 1 } };
+
 const QnOp qn_op_relu = {
     .name = "relu",
     .version = 1,
@@ -51,6 +54,7 @@ const QnOp qn_op_relu = {
     .grad = relu_grad,
     .map = &(const QnMapInfo){ .ref = relu_ref, .ref_int = relu_ref_int, .flops = 1 },
     .device = QN_TEXT(relu),
+    QN_ONNX(relu_onnx),
     QN_SAMPLES(relu_samples),
 };
 #endif

@@ -2,6 +2,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     QnDims dims;
@@ -111,6 +112,42 @@ QN_API QnValue *qn_squeeze(QnGraph *g, QnValue *x, int64_t axis)
     return qn_reshape(g, x, &to);
 }
 
+/* 0 keeps the input's dim (unless allowzero), -1 is what is left. */
+static QnStatus reshape_import(QnOnnxNode *n)
+{
+    QnInts to;
+    const QnType *t = qn_onnx_type(n, 0);
+    if (!t)
+        return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
+    if (n->opset >= 5)
+        QN_TRY(qn_onnx_in_ints(n, 1, &to));
+    else
+        qn_onnx_ints(n, "shape", &to);
+    QnShape s = { .rank = to.n };
+    int64_t known = 1, count = qn_shape_count(&t->shape);
+    int open = -1;
+    if (to.n > QN_MAX_RANK)
+        return qn_onnx_refuse(n, "a shape of %d dims, at most %d", to.n, QN_MAX_RANK);
+    for (int i = 0; i < to.n; i++) {
+        s.dim[i] = to.v[i];
+        if (to.v[i] == 0 && i < t->shape.rank && !qn_onnx_int(n, "allowzero", 0))
+            s.dim[i] = t->shape.dim[i];
+        if (s.dim[i] == -1 && open < 0)
+            open = i;
+        else if (s.dim[i] < 0 || (s.dim[i] && known > count / s.dim[i] && count))
+            return qn_fail(QN_ESHAPE, "dim %d of the new shape is %lld", i, (long long)s.dim[i]);
+        else
+            known *= s.dim[i];
+    }
+    if (open >= 0)
+        s.dim[open] = known ? count / known : 0;
+    return qn_onnx_out0(n, qn_reshape(n->g, qn_onnx_in(n, 0), &s));
+}
+
+static const QnOnnxMap reshape_onnx[] = {
+    { .name = "Reshape", .since = 1, .import = reshape_import },
+};
+
 const QnOp qn_op_reshape = {
     .name = "reshape",
     .version = 1,
@@ -122,6 +159,7 @@ const QnOp qn_op_reshape = {
     .ref = reshape_ref,
     .grad = reshape_grad,
     .inplace = 1,
+    QN_ONNX(reshape_onnx),
     QN_SAMPLES(reshape_samples),
 };
 #endif

@@ -1,0 +1,363 @@
+/* Walks the nodes of a model. */
+#include "onnx/importer.h"
+#include "onnx/mapping.h"
+#include "ops/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DEPTH_MOST = 64 };
+
+QnItem *qn_importer_item(QnImporter *m, const char *name, const QnTensor *known)
+{
+    QnItem *item = qn_arena_alloc(m->arena, sizeof *item);
+    if (item)
+        *item = (QnItem){ .kind = QN_ITEM_TENSOR, .epoch = -1, .known = known, .name = name };
+    return item;
+}
+
+bool qn_importer_is_unknown(const QnItem *item)
+{
+    return item->kind == QN_ITEM_TENSOR && !item->known && !item->value;
+}
+
+/* ---- what is live, and forcing --------------------------------------------------------------- */
+
+typedef struct Live {
+    QnImporter *m;
+    QnItem **item;
+    int64_t n, cap;
+} Live;
+
+static QnStatus add_live(Live *l, QnItem *item)
+{
+    if (!item)
+        return QN_OK;
+    for (int64_t i = 0; i < item->n; i++)
+        QN_TRY(add_live(l, item->item[i]));
+    if (item->kind != QN_ITEM_TENSOR || item->known || !item->value || item->epoch != l->m->epoch)
+        return QN_OK;
+    for (int64_t i = 0; i < l->n; i++)
+        if (l->item[i] == item)
+            return QN_OK;
+    QN_TRY(QN_GROW(l->item, l->cap, l->n));
+    l->item[l->n++] = item;
+    return QN_OK;
+}
+
+static QnStatus add_scopes(Live *l, const QnScope *s)
+{
+    for (; s; s = s->outer) {
+        for (int64_t i = 0; i < s->cap; i++)
+            if (s->entry[i].name && s->entry[i].item)
+                QN_TRY(add_live(l, s->entry[i].item));
+        if (s->caller)
+            QN_TRY(add_scopes(l, s->caller));
+    }
+    return QN_OK;
+}
+
+QnStatus qn_importer_force(QnImporter *m, QnItem *item, const char *why)
+{
+    bool is_constant = false;
+    if (item->known || item->kind != QN_ITEM_TENSOR)
+        return QN_OK;
+    if (qn_importer_is_unknown(item))
+        return qn_fail(QN_EUNSUPPORTED, "'%s' hangs on a node that is not supported", item->name);
+    QN_TRY(qn_compute_constant(m, item, &is_constant));
+    if (is_constant)
+        return QN_OK;
+    if (!m->is_fed)
+        return qn_fail(QN_EUNSUPPORTED,
+                       "%s needs the elements of '%s', which depend on the inputs' elements; the "
+                       "model can be run, but is not one fixed graph",
+                       why, item->name);
+    Live l = { .m = m };
+    QnStatus st = add_live(&l, item);
+    if (st == QN_OK)
+        st = add_scopes(&l, m->scope);
+    for (QnHeld *h = m->held; st == QN_OK && h; h = h->outer)
+        for (int64_t i = 0; st == QN_OK && i < h->n; i++)
+            st = add_live(&l, h->item[i]);
+    if (st == QN_OK)
+        st = qn_compute(m, l.item, l.n);
+    qn_free(l.item);
+    return st;
+}
+
+/* ---- one node -------------------------------------------------------------------------------- */
+
+static QnStatus bind_node(QnImporter *m, const QnOnnxDef *d, QnOnnxNode *n)
+{
+    *n = (QnOnnxNode){ .arena = m->arena,
+                       .domain = d->domain,
+                       .op = d->op,
+                       .name = d->name,
+                       .opset = qn_onnx_opset(m->scope->opset, m->scope->n_opset, d->domain),
+                       .n_in = d->n_in,
+                       .n_out = d->n_out,
+                       .training = m->training,
+                       .importer = m };
+    QnOnnxAttr *attr = qn_arena_array(m->arena, (size_t)d->n_attr + 1, sizeof *attr);
+    bool *used = qn_arena_array(m->arena, (size_t)d->n_out + 1, sizeof *used);
+    n->in = qn_arena_array(m->arena, (size_t)d->n_in + 1, sizeof(QnItem *));
+    n->out = qn_arena_array(m->arena, (size_t)d->n_out + 1, sizeof(QnItem *));
+    if (!attr || !used || !n->in || !n->out)
+        return QN_ENOMEM;
+    for (int i = 0; i < d->n_attr; i++)
+        n->n_attr += qn_scope_attr(m->scope, &d->attr[i], &attr[n->n_attr]);
+    for (int i = 0; i < d->n_out; i++)
+        used[i] = d->out[i][0] != '\0';
+    n->attr = attr;
+    n->out_used = used;
+    for (int i = 0; i < d->n_in; i++)
+        if (d->in[i][0] && !qn_scope_find(m->scope, d->in[i], &n->in[i]))
+            return qn_fail(QN_EFORMAT, "nothing makes its input '%s'", d->in[i]);
+    return QN_OK;
+}
+
+static const QnOnnxFunction *find_function(const QnImporter *m, const QnOnnxDef *d)
+{
+    for (int64_t i = 0; i < m->model->n_functions; i++) {
+        const QnOnnxFunction *f = &m->model->function[i];
+        if (!strcmp(f->name, d->op) && !strcmp(f->domain, d->domain))
+            return f;
+    }
+    return NULL;
+}
+
+/* A function's body sees its parameters alone. */
+static QnStatus call_function(QnImporter *m, const QnOnnxFunction *f, QnOnnxNode *n)
+{
+    QnScope s, *caller = m->scope;
+    if (++m->depth > DEPTH_MOST)
+        return qn_fail(QN_EFORMAT, "graphs are nested more than %d deep: a function calls itself?",
+                       DEPTH_MOST);
+    QnStatus st = qn_scope_open(&s, &f->body, NULL);
+    s.caller = caller;
+    s.function = f;
+    s.attr = n->attr;
+    s.n_attr = n->n_attr;
+    s.opset = f->n_opset ? f->opset : caller->opset;
+    s.n_opset = f->n_opset ? f->n_opset : caller->n_opset;
+    for (int i = 0; st == QN_OK && i < f->n_out; i++)
+        st = qn_scope_hold(&s, f->out[i]);
+    for (int i = 0; st == QN_OK && i < f->n_in; i++)
+        st = qn_scope_set(&s, f->in[i], i < n->n_in ? n->in[i] : NULL);
+    m->scope = &s;
+    if (st == QN_OK)
+        st = qn_importer_nodes(m, &f->body);
+    for (int i = 0; st == QN_OK && i < f->n_out && i < n->n_out; i++)
+        if (!qn_scope_find(&s, f->out[i], &n->out[i]))
+            st = qn_fail(QN_EFORMAT, "nothing makes output '%s' of the function", f->out[i]);
+    m->scope = caller;
+    qn_scope_close(&s);
+    m->depth--;
+    return st;
+}
+
+static QnStatus call_mapping(QnImporter *m, const QnMapping *map, QnOnnxNode *n)
+{
+    char why[300];
+    for (int round = 0; round < 70; round++) {
+        n->g = m->graph;
+        n->epoch = m->epoch;
+        n->want = 0;
+        qn_scope_push(m->graph, n->name);
+        QnStatus st = map->map->import ? map->map->import(n) : qn_mapping_plain(map, n);
+        if (n->g == m->graph)
+            qn_scope_pop(m->graph);
+        if (st == QN_OK || !n->want)
+            return st;
+        snprintf(why, sizeof why, "node '%s' (%s)", n->name, n->op);
+        for (int i = 0; i < n->n_in && i < 64; i++)
+            if (n->want >> i & 1)
+                QN_TRY(qn_importer_force(m, n->in[i], why));
+    }
+    return qn_fail(QN_EINTERNAL, "asks for its inputs again and again");
+}
+
+/* A node whose operator or form is not supported is written down, and the walk goes on, so that all
+ * are listed at once; what hangs on it is passed over. */
+static QnStatus note_problem(QnImporter *m, const QnOnnxDef *d, int64_t opset, const char *why)
+{
+    qn_str_printf(&m->problems, "node '%s': %s%s%s-%lld: %s\n", d->name, d->domain,
+                  d->domain[0] ? "." : "", d->op, (long long)opset, why);
+    m->n_problems++;
+    return m->problems.st;
+}
+
+static QnStatus run_node(QnImporter *m, const QnOnnxDef *d)
+{
+    QnOnnxNode n;
+    QnMapping map, near;
+    int64_t problems = m->n_problems;
+    QN_TRY(bind_node(m, d, &n));
+    for (int i = 0; i < n.n_in; i++)
+        if (n.in[i] && qn_importer_is_unknown(n.in[i]))
+            goto passed_over; /* made by a node that is not supported */
+    const QnOnnxFunction *f = find_function(m, d);
+    if (f) {
+        QN_TRY(call_function(m, f, &n));
+    } else if (!qn_mapping_find(d->domain, d->op, n.opset, &map, &near)) {
+        QN_TRY(note_problem(m, d, n.opset, "not supported"));
+        goto passed_over;
+    } else {
+        QnStatus st = call_mapping(m, &map, &n);
+        if (st == QN_EUNSUPPORTED && qn_graph_check(m->graph) == QN_OK) {
+            if (problems == m->n_problems) /* else it is noted where it lies, inside */
+                QN_TRY(note_problem(m, d, n.opset, qn_error_last()->text));
+            goto passed_over;
+        }
+        QN_TRY(st);
+    }
+    for (int i = 0; i < n.n_out; i++) {
+        if (!d->out[i][0])
+            continue;
+        if (n.out[i] && n.out[i]->value && n.out[i]->epoch == m->epoch && n.out[i]->name == n.name)
+            n.out[i]->name = d->out[i];
+        QN_TRY(qn_scope_set(m->scope, d->out[i], n.out[i]));
+    }
+    return QN_OK;
+passed_over:
+    for (int i = 0; i < d->n_out; i++) {
+        QnItem *nothing = qn_importer_item(m, d->out[i], NULL);
+        QN_TRY(nothing ? QN_OK : QN_ENOMEM);
+        QN_TRY(qn_scope_set(m->scope, d->out[i], nothing));
+    }
+    return QN_OK;
+}
+
+QnStatus qn_importer_nodes(QnImporter *m, const QnOnnxGraph *g)
+{
+    for (int64_t i = 0; i < g->n_nodes; i++) {
+        const QnOnnxDef *d = &g->node[i];
+        if (run_node(m, d) != QN_OK)
+            return qn_fail_prefix(
+                "node '%s' (%s-%lld)", d->name, d->op,
+                (long long)qn_onnx_opset(m->scope->opset, m->scope->n_opset, d->domain));
+        qn_scope_used(m->scope, d);
+    }
+    return QN_OK;
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+static QnStatus set_inits(QnImporter *m, QnScope *s, const QnOnnxGraph *g)
+{
+    for (int64_t i = 0; i < g->n_inits; i++) {
+        QnItem *item = qn_importer_item(m, g->init[i].name, g->init[i].tensor);
+        QN_TRY(item ? QN_OK : QN_ENOMEM);
+        QN_TRY(qn_scope_set(s, g->init[i].name, item));
+    }
+    return QN_OK;
+}
+
+static QnStatus take_outputs(const QnScope *s, const QnOnnxGraph *g, QnItem **out)
+{
+    for (int64_t i = 0; i < g->n_outputs; i++)
+        if (!qn_scope_find(s, g->output[i].name, &out[i]))
+            return qn_fail(QN_EFORMAT, "nothing makes output '%s' of graph '%s'", g->output[i].name,
+                           g->name);
+    return QN_OK;
+}
+
+QnStatus qn_importer_graph(QnImporter *m, const QnOnnxGraph *g, QnItem *const *in, int64_t n_in,
+                           QnItem **out)
+{
+    QnScope s, *outer = m->scope;
+    if (n_in != g->n_inputs)
+        return qn_fail(QN_EFORMAT, "graph '%s' has %lld inputs, %lld are expected", g->name,
+                       (long long)g->n_inputs, (long long)n_in);
+    if (++m->depth > DEPTH_MOST)
+        return qn_fail(QN_EFORMAT, "graphs are nested more than %d deep", DEPTH_MOST);
+    QnStatus st = qn_scope_open(&s, g, outer);
+    if (st == QN_OK)
+        st = set_inits(m, &s, g);
+    for (int64_t i = 0; st == QN_OK && i < n_in; i++)
+        st = qn_scope_set(&s, g->input[i].name, in[i]);
+    m->scope = &s;
+    if (st == QN_OK)
+        st = qn_importer_nodes(m, g);
+    if (st == QN_OK)
+        st = take_outputs(&s, g, out);
+    m->scope = outer;
+    qn_scope_close(&s);
+    m->depth--;
+    return st;
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+static QnStatus open_importer(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
+                              QnArena *arena)
+{
+    *m = (QnImporter){ .model = model, .device = d, .arena = arena, .scope = s };
+    m->graph = qn_graph_new();
+    QN_TRY(m->graph ? QN_OK : QN_ENOMEM);
+    QN_TRY(qn_scope_open(s, model->graph, NULL));
+    s->opset = model->opset;
+    s->n_opset = model->n_opset;
+    return set_inits(m, s, model->graph);
+}
+
+static QnStatus refuse_problems(QnImporter *m, QnOnnxProblems *out)
+{
+    int64_t n = m->n_problems;
+    if (out) {
+        out->text = m->problems;
+        out->n = n;
+        m->problems = (QnStr){ 0 };
+        return qn_fail(QN_EUNSUPPORTED, "%s: %lld nodes are not supported", m->model->path,
+                       (long long)n);
+    }
+    return qn_fail(QN_EUNSUPPORTED, "%s: %lld nodes are not supported: %s", m->model->path,
+                   (long long)n, qn_str_text(&m->problems));
+}
+
+static QnStatus run_model(QnImporter *m, QnItem *const *in, QnItem **out, QnOnnxProblems *problems)
+{
+    const QnOnnxGraph *g = m->model->graph;
+    m->fed = in;
+    m->n_fed = g->n_inputs;
+    for (int64_t i = 0; i < g->n_inputs; i++) {
+        if (!in[i])
+            continue;
+        in[i]->name = g->input[i].name;
+        in[i]->is_fed = in[i]->kind == QN_ITEM_TENSOR;
+        QN_TRY(qn_scope_set(m->scope, g->input[i].name, in[i]));
+    }
+    QN_TRY(qn_importer_nodes(m, g));
+    QN_TRY(take_outputs(m->scope, g, out));
+    if (m->n_problems)
+        return refuse_problems(m, problems);
+    for (int64_t i = 0; i < g->n_outputs; i++)
+        QN_TRY(qn_importer_finish(m, out[i]));
+    return QN_OK;
+}
+
+QnStatus qn_importer_finish(QnImporter *m, QnItem *item)
+{
+    if (!item)
+        return QN_OK;
+    for (int64_t i = 0; i < item->n; i++)
+        QN_TRY(qn_importer_finish(m, item->item[i]));
+    return qn_importer_force(m, item, "an output");
+}
+
+QnStatus qn_onnx_run(const QnOnnxModel *model, QnDevice *d, QnItem *const *in, QnArena *arena,
+                     QnItem **out, QnOnnxProblems *problems)
+{
+    QnImporter m;
+    QnScope s = { 0 };
+    QnStatus st = open_importer(&m, &s, model, d, arena);
+    m.is_fed = true;
+    if (st == QN_OK)
+        st = run_model(&m, in, out, problems);
+    if (st != QN_OK && st != QN_EUNSUPPORTED)
+        qn_fail_prefix("%s", model->path);
+    qn_scope_close(&s);
+    qn_graph_free(m.graph);
+    qn_str_fini(&m.problems);
+    return st;
+}

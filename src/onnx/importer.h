@@ -1,0 +1,57 @@
+/* The importer: walks a model's nodes and emits our graph. Shapes are concrete from the start, so
+ * that shape arithmetic is constant and folds away. Where a node needs elements that only a run can
+ * tell (a loop's condition, the shape of what NonZero finds), and the inputs have been given, the
+ * graph so far is run, what is still needed of it becomes constants, and a new graph begins;
+ * without given inputs that is an error. So a model without such nodes is one graph and one plan.
+ */
+#ifndef QN_ONNX_IMPORTER_H
+#define QN_ONNX_IMPORTER_H
+
+#include "base/str.h"
+#include "onnx/onnx.h"
+#include "onnx/scope.h"
+
+typedef struct QnHeld { /* items that a control-flow node keeps beside the scopes */
+    QnItem *const *item;
+    int64_t n;
+    struct QnHeld *outer;
+} QnHeld;
+
+typedef struct QnImporter {
+    const QnOnnxModel *model;
+    QnDevice *device;
+    QnArena *arena; /* items and tensors */
+    QnGraph *graph;
+    int64_t epoch;      /* number of the graph */
+    QnItem *const *fed; /* what the model's inputs were given */
+    int64_t n_fed;
+    bool is_fed; /* the elements of inputs are known */
+    bool training;
+    QnScope *scope; /* the innermost */
+    QnHeld *held;
+    int depth;      /* of graphs in graphs */
+    QnStr problems; /* nodes that are not supported, a line each */
+    int64_t n_problems;
+} QnImporter;
+
+/* Made by a node that is not supported. */
+bool qn_importer_is_unknown(const QnItem *item);
+/* The items' elements, computed. */
+QnStatus qn_importer_force(QnImporter *m, QnItem *item, const char *why);
+/* The same for all that an item holds. */
+QnStatus qn_importer_finish(QnImporter *m, QnItem *item);
+/* Runs the nodes of an open scope. */
+QnStatus qn_importer_nodes(QnImporter *m, const QnOnnxGraph *g);
+/* A graph inside a node, which sees the names around it: in[i] to its inputs, its outputs to out.
+ */
+QnStatus qn_importer_graph(QnImporter *m, const QnOnnxGraph *g, QnItem *const *in, int64_t n_in,
+                           QnItem **out);
+/* A tensor item of a known tensor. NULL: out of memory. */
+QnItem *qn_importer_item(QnImporter *m, const char *name, const QnTensor *known);
+
+/* Computes the items' elements by running their graph; a new one begins. */
+QnStatus qn_compute(QnImporter *m, QnItem **items, int64_t n);
+/* The same for one value that hangs on constants alone; *is_constant false: it does not. */
+QnStatus qn_compute_constant(QnImporter *m, QnItem *item, bool *is_constant);
+
+#endif

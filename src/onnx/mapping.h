@@ -1,0 +1,30 @@
+/* Which operator stands for an ONNX node. */
+#ifndef QN_ONNX_MAPPING_H
+#define QN_ONNX_MAPPING_H
+
+#include "ops/onnx.h"
+
+typedef struct QnMapping {
+    const QnOp *op; /* NULL: a composition of several, in src/onnx */
+    const QnOnnxMap *map;
+} QnMapping;
+
+/* false: there is no row for this operator and opset. *nearest (may be NULL) is then a row of the
+ * same name for other opsets, its map NULL where there is none. */
+bool qn_mapping_find(const char *domain, const char *op, int64_t opset, QnMapping *out,
+                     QnMapping *nearest);
+/* All rows, those of the operators first; false after the last. *i begins at 0. */
+bool qn_mapping_next(int64_t *i, QnMapping *out);
+/* The name that is nearest to one that no row has; NULL: none is near. */
+const char *qn_mapping_nearest(const char *op);
+
+/* Emits what a row without .import says. */
+QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n);
+
+/* Compositions: tables in src/onnx/lower_*.c, each ends with an empty row. */
+#define QN_ONNX_TABLES(X) X(control) X(sequence) X(shape)
+#define QN_X(name)        extern const QnOnnxMap qn_onnx_##name[];
+QN_ONNX_TABLES(QN_X)
+#undef QN_X
+
+#endif

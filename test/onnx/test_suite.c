@@ -1,0 +1,51 @@
+/* ONNX's own cases, as Debian's libonnx-testdata has them, each in a process of its own: none may
+ * crash or give other numbers, and of each kind so many pass. labels: onnx timeout: 600 */
+#include "cli/program.h"
+
+#include "base/file.h"
+
+#define DATA "/usr/share/libonnx-testdata/data"
+
+/* Cases of a folder that must pass; raised with what is supported. */
+static void check(const char *folder, int64_t least)
+{
+    char args[300];
+    long long pass, different, unsupported, failed;
+    if (!qn_file_exists(DATA)) {
+        print_message("%s is missing: install libonnx-testdata\n", DATA);
+        skip();
+    }
+    snprintf(args, sizeof args, "test-onnx %s/%s", DATA, folder);
+    int code = run(args);
+    if (code == 2 && strstr(program_err, "built without"))
+        skip();
+    const char *last = strstr(program_out, " cases: ");
+    assert_non_null(last);
+    assert_int_equal(sscanf(last,
+                            " cases: %lld pass, %lld different, %lld unsupported, %lld failed",
+                            &pass, &different, &unsupported, &failed),
+                     4);
+    if (different || failed || pass < least)
+        fail_msg("%s: %lld pass (at least %lld expected), %lld different, %lld failed\n%s", folder,
+                 pass, (long long)least, different, failed, program_out);
+}
+
+static void test_node(void **state)
+{
+    check("node", 60);
+}
+
+static void test_converted(void **state)
+{
+    check("pytorch-converted", 0);
+}
+
+static void test_operator(void **state)
+{
+    check("pytorch-operator", 0);
+}
+
+static void test_simple(void **state)
+{
+    check("simple", 0);
+}
