@@ -137,8 +137,6 @@ static const QnSample matmul_integer_samples[] = {
     { .in = { I8(4, { 1, 3, 3, 4 }), U8(4, { 2, 1, 4, 5 }), I8(4, { 1, 3, 3, 1 }),
               U8(4, { 2, 1, 1, 5 }) },
       .n_in = 4 },
-    { .in = { I8(2, { 3, 4 }), U8(2, { 4, 5 }), { 0, .dtype = QN_DTYPE_COUNT }, U8(1, { 1 }) },
-      .n_in = 4 },
 };
 #undef I8
 #undef U8
