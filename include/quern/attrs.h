@@ -100,6 +100,23 @@ typedef struct QnResizeAttr {
     bool adjoint; /* the transposed map: gradients use it */
 } QnResizeAttr;
 
+/* What lies outside an image that is sampled at any place. Reflection is about the outermost
+ * elements' centres with align_corners, else about their edges. */
+typedef enum QnSamplePad { QN_SAMPLE_ZEROS, QN_SAMPLE_BORDER, QN_SAMPLE_REFLECTION } QnSamplePad;
+
+/* Places are from -1 to 1 along each axis: from the first element's centre to the last one's with
+ * align_corners, else from edge to edge. */
+typedef struct QnGridSampleAttr {
+    int mode;    /* QnResizeMode */
+    int padding; /* QnSamplePad */
+    bool align_corners;
+} QnGridSampleAttr;
+
+typedef struct QnDeformConvAttr {
+    QnConvAttr conv;       /* over two spatial axes */
+    int64_t offset_groups; /* channels that share offsets; 0 stands for 1 */
+} QnDeformConvAttr;
+
 #ifdef __cplusplus
 }
 #endif
