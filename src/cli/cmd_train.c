@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "rt/tune.h"
+#include "train/pretrained.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,13 +13,17 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { OUT, SET, RESUME, DEVICE, THREADS, SEED, JSON };
+enum { OUT, SET, RESUME, INIT, PARTIAL, DEVICE, THREADS, SEED, JSON };
 
 static const QnOption options[] = {
     [OUT] = { "--out", 'o', QN_OPTION_TEXT, "DIR", "folder of the run; default runs/NAME", 0, 0 },
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe, e.g. train.epochs=2", 0,
               0 },
     [RESUME] = { "--resume", 0, QN_OPTION_FLAG, NULL, "go on from the newest checkpoint", 0, 0 },
+    [INIT] = { "--init", 0, QN_OPTION_TEXT, "WEIGHTS",
+               "begin with the weights of a file, checkpoint or run", 0, 0 },
+    [PARTIAL] = { "--init-partial", 0, QN_OPTION_FLAG, NULL,
+                  "take what fits of them, e.g. for a new head", 0, 0 },
     [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or opencl:0 …", 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [SEED] = { "--seed", 0, QN_OPTION_INT, "S", "seed; default: the recipe's", 0, INT64_MAX },
@@ -86,6 +91,37 @@ static QnStatus store_recipe(const QnSetup *s, const char *run)
         st = qn_vocab_save(s->data.vocab, path);
     }
     return st;
+}
+
+/* Model and file may differ in many places: all are named, before the one line of error. */
+static QnStatus load_weights(const QnArgs *a, const QnSetup *s)
+{
+    QnPretrained p;
+    const char *path = a->text[INIT];
+    bool partial = a->text[PARTIAL] != NULL;
+    QnStatus st = qn_pretrained_load(s->session, path, partial, &p);
+    if (st != QN_OK && p.missing + p.unexpected + p.misshapen > 1)
+        fputs(qn_str_text(&p.text), stderr);
+    if (st == QN_OK) {
+        qn_log_at(&a->log, QN_LOG_INFO, "%s (%s): %lld tensors taken", path, p.format,
+                  (long long)p.taken);
+        if (p.text.n)
+            fprintf(stderr,
+                    "%s%lld missing or of another shape stay as they start, %lld are not "
+                    "used\n",
+                    qn_str_text(&p.text), (long long)(p.missing + p.misshapen),
+                    (long long)p.unexpected);
+    }
+    qn_pretrained_fini(&p);
+    return st;
+}
+
+/* What the run begins with, unless it goes on from a checkpoint. */
+static QnStatus begin_with(const QnArgs *a, const QnSetup *s, const char *folder)
+{
+    if (a->text[PARTIAL] && !a->text[INIT])
+        return qn_fail(QN_EUSAGE, "--init-partial needs --init WEIGHTS");
+    return a->text[INIT] && !qn_checkpoint_exists(folder) ? load_weights(a, s) : QN_OK;
 }
 
 /* Two processes that train in one folder would ruin each other's files. The lock goes with the
@@ -268,6 +304,8 @@ static int run(QnArgs *a)
     if (st == QN_OK && qn_checkpoint_exists(folder)) /* goes on, and with the data it knows */
         st = qn_setup_check_data(&s, folder);
     if (st == QN_OK)
+        st = begin_with(a, &s, folder);
+    if (st == QN_OK)
         st = prepare_folder(folder, &lock);
     if (st == QN_OK)
         st = train(a, &s, folder, &was_interrupted);
@@ -285,7 +323,8 @@ const QnCommand qn_cmd_train = {
     .usage = "RECIPE [options]",
     .examples = "  quern train recipes/fashion-mnist-demo.yaml\n"
                 "  quern train my.yaml -o runs/first --set train.epochs=2 train.lr=0.01\n"
-                "  quern train my.yaml -o runs/first --resume\n",
+                "  quern train my.yaml -o runs/first --resume\n"
+                "  quern train my.yaml --init resnet18.safetensors --init-partial\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,

@@ -14,6 +14,7 @@ enum { DEPTH_MAX = 64, NAME_MAX_BYTES = 1000 };
     X("torch.DoubleStorage", QN_DTYPE_F64)                                                         \
     X("torch.LongStorage", QN_DTYPE_I64)                                                           \
     X("torch.IntStorage", QN_DTYPE_I32)                                                            \
+    X("torch.ShortStorage", QN_DTYPE_I16)                                                          \
     X("torch.CharStorage", QN_DTYPE_I8)                                                            \
     X("torch.ByteStorage", QN_DTYPE_U8)                                                            \
     X("torch.BoolStorage", QN_DTYPE_BOOL)
@@ -25,23 +26,24 @@ enum { DEPTH_MAX = 64, NAME_MAX_BYTES = 1000 };
     X("torch.float64", QN_DTYPE_F64)                                                               \
     X("torch.int64", QN_DTYPE_I64)                                                                 \
     X("torch.int32", QN_DTYPE_I32)                                                                 \
+    X("torch.int16", QN_DTYPE_I16)                                                                 \
+    X("torch.uint64", QN_DTYPE_U64)                                                                \
+    X("torch.uint32", QN_DTYPE_U32)                                                                \
+    X("torch.uint16", QN_DTYPE_U16)                                                                \
+    X("torch.float8_e4m3fn", QN_DTYPE_F8E4M3FN)                                                    \
+    X("torch.float8_e4m3fnuz", QN_DTYPE_F8E4M3FNUZ)                                                \
+    X("torch.float8_e5m2", QN_DTYPE_F8E5M2)                                                        \
+    X("torch.float8_e5m2fnuz", QN_DTYPE_F8E5M2FNUZ)                                                \
     X("torch.int8", QN_DTYPE_I8)                                                                   \
     X("torch.uint8", QN_DTYPE_U8)                                                                  \
     X("torch.bool", QN_DTYPE_BOOL)
 
 /* Known to PyTorch, not to Quern: refused where a tensor has them. */
 #define TORCH_OTHERS(X)                                                                            \
-    X("torch.ShortStorage")                                                                        \
     X("torch.ComplexFloatStorage")                                                                 \
     X("torch.ComplexDoubleStorage")                                                                \
-    X("torch.int16")                                                                               \
-    X("torch.uint16")                                                                              \
-    X("torch.uint32")                                                                              \
-    X("torch.uint64")                                                                              \
     X("torch.complex64")                                                                           \
-    X("torch.complex128")                                                                          \
-    X("torch.float8_e4m3fn")                                                                       \
-    X("torch.float8_e5m2")
+    X("torch.complex128")
 
 #define UNTYPED         "torch.storage.UntypedStorage"
 #define REBUILD(kind)   "torch._utils._rebuild_" kind
@@ -102,7 +104,7 @@ static QnStatus find_dtype(const Walk *w, const QnPickle *name, QnDtype *dtype)
         return walk_fail(w, name, "its type is no name");
     return qn_fail(QN_EUNSUPPORTED,
                    "%s: tensor '%.200s': type %.60s is not one of float64 float32 float16 bfloat16 "
-                   "int64 int32 int8 uint8 bool",
+                   "float8 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool",
                    w->f->path, qn_str_text(&w->path), name->string);
 }
 

@@ -1,5 +1,6 @@
 /* GPT-2: token and position embeddings, pre-norm blocks, a norm and scores. */
 #include "nn/models.h"
+#include "nn/names.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -92,3 +93,23 @@ int64_t qn_nn_param_count(const QnNet *net)
     }
     return total;
 }
+
+/* Hugging Face keeps the causal mask beside the weights, and matrices as (in, out); nanoGPT's names
+ * are the model's own, as are its (out, in). Both tie the head to the embedding or not. */
+static const QnNameRule rules[] = {
+    { "h.#.attn.bias", NULL },
+    { "h.#.attn.masked_bias", NULL },
+};
+static const char *const turned[] = {
+    "h.#.attn.c_attn.weight",
+    "h.#.attn.c_proj.weight",
+    "h.#.mlp.c_fc.weight",
+    "h.#.mlp.c_proj.weight",
+};
+
+const QnNameMap qn_names_gpt2 = { .rules = rules,
+                                  .n_rules = QN_COUNT(rules),
+                                  .turned = turned,
+                                  .n_turned = QN_COUNT(turned),
+                                  .witness = "h.0.attn.c_attn.weight",
+                                  .tied = { "lm_head.weight", "wte.weight" } };

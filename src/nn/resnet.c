@@ -1,5 +1,6 @@
 /* ResNet: stages of residual blocks. */
 #include "nn/models.h"
+#include "nn/names.h"
 
 #include <stdio.h>
 
@@ -90,3 +91,20 @@ QnValue *qn_nn_resnet(QnNet *net, QnValue *x, const QnResnetSpec *spec)
     x = qn_flatten(g, qn_global_avg_pool(g, x), 1);
     return qn_nn_linear(net, "fc", x, spec->outputs, true);
 }
+
+/* torchvision's names are the model's own; these are Hugging Face's. */
+static const QnNameRule rules[] = {
+    { "resnet.embedder.embedder.convolution.weight", "conv1.weight" },
+    { "resnet.embedder.embedder.normalization.num_batches_tracked", NULL },
+    { "resnet.embedder.embedder.normalization.*", "bn1.*" },
+    { "resnet.encoder.stages.#.layers.#.layer.#.normalization.num_batches_tracked", NULL },
+    { "resnet.encoder.stages.#.layers.#.layer.#.convolution.weight", "layer+.#.conv+.weight" },
+    { "resnet.encoder.stages.#.layers.#.layer.#.normalization.*", "layer+.#.bn+.*" },
+    { "resnet.encoder.stages.#.layers.#.shortcut.normalization.num_batches_tracked", NULL },
+    { "resnet.encoder.stages.#.layers.#.shortcut.convolution.weight",
+      "layer+.#.downsample.0.weight" },
+    { "resnet.encoder.stages.#.layers.#.shortcut.normalization.*", "layer+.#.downsample.1.*" },
+    { "classifier.1.*", "fc.*" },
+};
+
+const QnNameMap qn_names_resnet = { .rules = rules, .n_rules = QN_COUNT(rules) };

@@ -1,5 +1,6 @@
 /* LeNet and VGG: plain stacks of convolutions. */
 #include "nn/models.h"
+#include "nn/names.h"
 
 #include <stdio.h>
 
@@ -81,3 +82,11 @@ QnValue *qn_nn_vgg(QnNet *net, QnValue *x, const QnVggSpec *spec)
     qn_net_pop(net);
     return x;
 }
+
+/* torchvision's names are the model's own. The small form has one linear layer, `classifier`: the
+ * last of another program's head, where that has the width of the last convolution. */
+static const QnNameRule rules[] = {
+    { "head.fc.*", "classifier.*" },
+};
+
+const QnNameMap qn_names_vgg = { .rules = rules, .n_rules = QN_COUNT(rules) };

@@ -239,24 +239,61 @@ static QnStatus load_model(const char *path, QnStore *store)
     return st;
 }
 
+static QnStatus check_digest(const char *folder, const char *expected, char path[QN_RUN_PATH_BYTES])
+{
+    char digest[QN_SHA256_HEX];
+    QN_TRY(qn_run_folder_join(path, folder, "model.safetensors"));
+    QN_TRY(file_digest(path, digest));
+    if (!strcmp(digest, expected))
+        return QN_OK;
+    return qn_fail(QN_EFORMAT, "%s: its SHA-256 is not the one in index.json; the file is damaged",
+                   path);
+}
+
 QnStatus qn_checkpoint_load(const char *folder, QnStore *store, QnProgress *p)
 {
     QnArena *arena = qn_arena_new();
-    char path[QN_RUN_PATH_BYTES], digest[QN_SHA256_HEX];
+    char path[QN_RUN_PATH_BYTES];
     const char *expected = NULL;
     QnProgress progress = { 0 };
     QnStatus st = arena ? read_index(folder, arena, &progress, &expected) : QN_ENOMEM;
     if (st == QN_OK)
-        st = qn_run_folder_join(path, folder, "model.safetensors");
-    if (st == QN_OK)
-        st = file_digest(path, digest);
-    if (st == QN_OK && strcmp(digest, expected))
-        st = qn_fail(QN_EFORMAT,
-                     "%s: its SHA-256 is not the one in index.json; the file is damaged", path);
+        st = check_digest(folder, expected, path);
     if (st == QN_OK)
         st = load_model(path, store);
     if (st == QN_OK && p)
         *p = progress;
+    qn_arena_free(arena);
+    return st;
+}
+
+/* A folder with another program's index.json, or none, is no checkpoint. */
+static bool is_checkpoint(const char *folder, QnArena *arena)
+{
+    char path[QN_RUN_PATH_BYTES], *text;
+    size_t bytes;
+    const QnJson *o = NULL;
+    if (qn_run_folder_join(path, folder, "index.json") != QN_OK || !qn_file_exists(path) ||
+        qn_file_read(path, INDEX_LIMIT, &text, &bytes) != QN_OK)
+        return false;
+    QnStatus st = qn_json_parse(arena, text, bytes, &o);
+    const QnJson *v = st == QN_OK ? qn_json_find(o, "format") : NULL;
+    qn_free(text);
+    return v && v->type == QN_JSON_STRING && !strcmp(v->string, "quern checkpoint");
+}
+
+QnStatus qn_checkpoint_verify(const char *folder)
+{
+    QnArena *arena = qn_arena_new();
+    char path[QN_RUN_PATH_BYTES];
+    const char *expected = NULL;
+    QnProgress progress = { 0 };
+    QnStatus st = arena ? QN_OK : QN_ENOMEM;
+    if (st == QN_OK && is_checkpoint(folder, arena)) {
+        st = read_index(folder, arena, &progress, &expected);
+        if (st == QN_OK)
+            st = check_digest(folder, expected, path);
+    }
     qn_arena_free(arena);
     return st;
 }

@@ -36,6 +36,9 @@ QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, in
 /* Loads one folder. A state of the store that the file lacks is an error; further ones in the
  * file are passed over. p may be NULL. */
 QnStatus qn_checkpoint_load(const char *folder, QnStore *store, QnProgress *p);
+/* Whether the weights in a checkpoint's folder are those that its index gives the checksum of.
+ * Other paths are none of its business. */
+QnStatus qn_checkpoint_verify(const char *folder);
 /* Loads RUN/best if there is one, else the newest checkpoint that is whole; broken ones are named
  * as above. */
 QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnArena *arena,

@@ -128,21 +128,33 @@ static QnStatus build_gpt2(QnNet *net, const QnYaml *m, const QnModelIo *io, QnV
 typedef struct Model {
     const char *name, *doc;
     QnStatus (*build)(QnNet *net, const QnYaml *m, const QnModelIo *io, QnValue *x, QnValue **y);
+    const QnNameMap *names; /* or NULL */
 } Model;
 
 static const Model models[] = {
-    { "linear", "one linear layer: linear or logistic regression", build_linear },
-    { "mlp", "hidden: [512], activation: relu, dropout: 0", build_mlp },
-    { "lenet", "LeNet-5 with ReLU, for images of 28 pixels", build_lenet },
-    { "vgg", "depth: 11 (13, 16, 19), batch_norm: true, small: true, dropout: 0.5", build_vgg },
-    { "resnet", "depth: 18 (34, 50, 101, 152), small: true, width: 64", build_resnet },
-    { "gpt2", "size: tiny (small ... xl), layers, heads, width, tied, bias, dropout: 0",
-      build_gpt2 },
+    { "linear", "one linear layer: linear or logistic regression", build_linear, NULL },
+    { "mlp", "hidden: [512], activation: relu, dropout: 0", build_mlp, NULL },
+    { "lenet", "LeNet-5 with ReLU, for images of 28 pixels", build_lenet, NULL },
+    { "vgg", "depth: 11 (13, 16, 19), batch_norm: true, small: true, dropout: 0.5", build_vgg,
+      &qn_names_vgg },
+    { "resnet", "depth: 18 (34, 50, 101, 152), small: true, width: 64", build_resnet,
+      &qn_names_resnet },
+    { "gpt2", "size: tiny (small ... xl), layers, heads, width, tied, bias, dropout: 0", build_gpt2,
+      &qn_names_gpt2 },
 };
 
 const char *qn_model_help(void)
 {
     return "linear, mlp, lenet, vgg, resnet, gpt2, or layers: [...]";
+}
+
+const QnNameMap *qn_model_names(const QnYaml *m)
+{
+    const QnYaml *name = qn_yaml_find(m, "name");
+    for (int i = 0; name && name->kind == QN_YAML_SCALAR && i < QN_COUNT(models); i++)
+        if (!strcmp(models[i].name, name->text))
+            return models[i].names;
+    return NULL;
 }
 
 static QnStatus unknown_model(const QnYaml *m, const char *name)

@@ -3,6 +3,7 @@
 #define QN_TRAIN_MODEL_H
 
 #include "io/yaml.h"
+#include "nn/names.h"
 #include "nn/net.h"
 
 /* What the data asks of the model. */
@@ -15,6 +16,9 @@ typedef struct QnModelIo {
  * outputs), or (N*T, outputs) for language models. An error names the recipe's line. */
 QnStatus qn_model_build(QnNet *net, const QnYaml *model, const QnModelIo *io, QnValue *x,
                         QnValue **y);
+
+/* What other programs call the tensors of a named model; NULL: nothing is known of it. */
+const QnNameMap *qn_model_names(const QnYaml *model);
 
 /* The graph's first error, if there is one, as a complaint about `place`. */
 QnStatus qn_model_check(QnGraph *g, const QnYaml *place);

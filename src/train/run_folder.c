@@ -138,3 +138,25 @@ QnStatus qn_run_folder_best(const char *run, char folder[QN_RUN_PATH_BYTES], boo
     }
     return QN_OK;
 }
+
+QnStatus qn_run_folder_weights(const char *path, char out[QN_RUN_PATH_BYTES])
+{
+    char recipe[QN_RUN_PATH_BYTES];
+    int64_t *list = NULL, n = 0;
+    bool found = false;
+    if (strlen(path) >= QN_RUN_PATH_BYTES - 16)
+        return qn_fail(QN_EARG, "path too long: %.100s", path);
+    snprintf(recipe, sizeof recipe, "%s/recipe.yaml", path);
+    if (!qn_file_exists(recipe)) {
+        snprintf(out, QN_RUN_PATH_BYTES, "%s", path);
+        return QN_OK;
+    }
+    QN_TRY(qn_run_folder_best(path, out, &found));
+    if (found)
+        return QN_OK;
+    QN_TRY(qn_run_folder_list(path, &list, &n));
+    if (n)
+        qn_run_folder_at(out, path, list[0]);
+    qn_free(list);
+    return n ? QN_OK : qn_fail(QN_ENOTFOUND, "%s holds no checkpoint yet", path);
+}

@@ -13,6 +13,8 @@ QnStatus qn_run_folder_join(char out[QN_RUN_PATH_BYTES], const char *a, const ch
 void qn_run_folder_at(char out[QN_RUN_PATH_BYTES], const char *run, int64_t update);
 /* RUN/best, also while it is being replaced. */
 QnStatus qn_run_folder_best(const char *run, char folder[QN_RUN_PATH_BYTES], bool *found);
+/* Where the weights of a run lie: its best or newest checkpoint. Other paths are given back. */
+QnStatus qn_run_folder_weights(const char *path, char out[QN_RUN_PATH_BYTES]);
 /* Updates for which there is a checkpoint, newest first; *list is the caller's to qn_free. */
 QnStatus qn_run_folder_list(const char *run, int64_t **list, int64_t *n);
 
