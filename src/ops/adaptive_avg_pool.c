@@ -5,6 +5,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -125,6 +126,17 @@ QN_API QnValue *qn_global_max_pool(QnGraph *g, QnValue *x)
     return axes.n ? qn_reduce_max(g, x, axes, true) : x;
 }
 
+static QnStatus adaptive_avg_pool_import(QnOnnxNode *n)
+{
+    if (qn_onnx_rank(n, 0) < 2)
+        return qn_fail(QN_ESHAPE, "input 0 must be (N,C,...)");
+    return qn_onnx_out0(n, qn_global_avg_pool(n->g, qn_onnx_in(n, 0)));
+}
+
+static const QnOnnxMap adaptive_avg_pool_onnx[] = {
+    { .name = "GlobalAveragePool", .since = 1, .import = adaptive_avg_pool_import },
+};
+
 const QnOp qn_op_adaptive_avg_pool = {
     .name = "adaptive_avg_pool",
     .version = 1,
@@ -133,6 +145,7 @@ const QnOp qn_op_adaptive_avg_pool = {
     QN_ATTRS(Attr, adaptive_avg_pool_fields),
     .infer = adaptive_avg_pool_infer,
     .lower = adaptive_avg_pool_lower,
+    QN_ONNX(adaptive_avg_pool_onnx),
     QN_SAMPLES(adaptive_avg_pool_samples),
 };
 #endif

@@ -4,6 +4,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 #include "ops/window.h"
 
@@ -111,6 +112,17 @@ QN_API QnValue *qn_adaptive_max_pool(QnGraph *g, QnValue *x, QnInts size)
     return qn_emit1(g, &qn_op_adaptive_max_pool, &(Attr){ size }, x);
 }
 
+static QnStatus adaptive_max_pool_import(QnOnnxNode *n)
+{
+    if (qn_onnx_rank(n, 0) < 2)
+        return qn_fail(QN_ESHAPE, "input 0 must be (N,C,...)");
+    return qn_onnx_out0(n, qn_global_max_pool(n->g, qn_onnx_in(n, 0)));
+}
+
+static const QnOnnxMap adaptive_max_pool_onnx[] = {
+    { .name = "GlobalMaxPool", .since = 1, .import = adaptive_max_pool_import },
+};
+
 const QnOp qn_op_adaptive_max_pool = {
     .name = "adaptive_max_pool",
     .version = 1,
@@ -119,6 +131,7 @@ const QnOp qn_op_adaptive_max_pool = {
     QN_ATTRS(Attr, adaptive_max_pool_fields),
     .infer = adaptive_max_pool_infer,
     .lower = adaptive_max_pool_lower,
+    QN_ONNX(adaptive_max_pool_onnx),
     QN_SAMPLES(adaptive_max_pool_samples),
 };
 #endif

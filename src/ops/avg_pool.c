@@ -43,6 +43,7 @@ QN_KERNEL avg_pool_item(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long plan
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx_window.h"
 #include "ops/util.h"
 #include "ops/window.h"
 
@@ -120,6 +121,19 @@ QN_API QnValue *qn_avg_pool(QnGraph *g, QnValue *x, const QnPoolAttr *attr)
     return qn_emit1(g, &qn_op_avg_pool, attr, x);
 }
 
+static QnStatus avg_pool_import(QnOnnxNode *n)
+{
+    const QnShape *x;
+    QnPoolAttr attr;
+    QN_TRY(qn_onnx_window_input(n, &x));
+    QN_TRY(qn_onnx_window_pool(n, x, &attr));
+    return qn_onnx_out0(n, qn_avg_pool(n->g, qn_onnx_in(n, 0), &attr));
+}
+
+static const QnOnnxMap avg_pool_onnx[] = {
+    { .name = "AveragePool", .since = 1, .import = avg_pool_import },
+};
+
 const QnOp qn_op_avg_pool = {
     .name = "avg_pool",
     .version = 1,
@@ -132,6 +146,7 @@ const QnOp qn_op_avg_pool = {
     .grad = avg_pool_grad,
     .device = QN_TEXT(avg_pool),
     .call = avg_pool_call,
+    QN_ONNX(avg_pool_onnx),
     QN_SAMPLES(avg_pool_samples),
 };
 #endif

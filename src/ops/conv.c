@@ -63,6 +63,7 @@ QN_KERNEL conv_direct_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx_window.h"
 #include "ops/util.h"
 #include "ops/window.h"
 
@@ -161,6 +162,21 @@ QN_API QnValue *qn_conv(QnGraph *g, QnValue *x, QnValue *w, QnValue *bias, const
     return qn_emitn(g, &qn_op_conv, attr, (QnValue *[]){ x, w, bias }, bias ? 3 : 2);
 }
 
+static QnStatus conv_import(QnOnnxNode *n)
+{
+    const QnShape *x;
+    const QnType *w = qn_onnx_type(n, 1);
+    QnConvAttr attr;
+    QN_TRY(qn_onnx_window_input(n, &x));
+    if (!w)
+        return qn_fail(QN_EDTYPE, "input 1 must be a tensor of numbers");
+    QN_TRY(qn_onnx_window_conv(n, x, &w->shape, &attr));
+    return qn_onnx_out0(
+        n, qn_conv(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1), qn_onnx_in_or(n, 2, NULL), &attr));
+}
+
+static const QnOnnxMap conv_onnx[] = { { .name = "Conv", .since = 1, .import = conv_import } };
+
 const QnOp qn_op_conv = {
     .name = "conv",
     .version = 1,
@@ -174,6 +190,7 @@ const QnOp qn_op_conv = {
     .grad = conv_grad,
     .device = QN_TEXT(conv),
     .call = conv_call,
+    QN_ONNX(conv_onnx),
     QN_SAMPLES(conv_samples),
 };
 #endif

@@ -22,6 +22,7 @@ QN_KERNEL dropout_block(QN_GLOBAL QN_T *y, QN_GLOBAL unsigned char *mask, QN_GLO
 
 #ifdef QN_HOST
 #include "ops/draw.h"
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double p;
@@ -108,6 +109,44 @@ QN_API QnValue *qn_dropout(QnGraph *g, QnValue *x, QnValue *key, double p)
     return p == 0 ? x : qn_emit2(g, &qn_op_dropout, &(Attr){ p, g->next_stream++ }, x, key);
 }
 
+/* Opset 12 brought ratio and training_mode as inputs; before, a file says how to run it. */
+static QnStatus dropout_import(QnOnnxNode *n)
+{
+    const QnType *t = qn_onnx_type(n, 0);
+    double ratio = qn_onnx_float(n, "ratio", 0.5);
+    bool train = n->training && n->opset < 12;
+    if (!t)
+        return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
+    if (n->opset < 7)
+        train = !qn_onnx_int(n, "is_test", 0);
+    if (qn_onnx_has(n, 2)) {
+        double mode;
+        QN_TRY(qn_onnx_in_double(n, 2, &mode));
+        train = mode != 0;
+    }
+    if (train && qn_onnx_has(n, 1))
+        QN_TRY(qn_onnx_in_double(n, 1, &ratio));
+    if (!(ratio >= 0 && ratio <= 1))
+        return qn_fail(QN_EFORMAT, "the ratio is %g; it must be in 0..1", ratio);
+    if (train && ratio > 0) {
+        int64_t key[2] = { 0, qn_onnx_int(n, "seed", 0) };
+        QnValue *k = qn_constant(n->g, QN_DTYPE_I64, &QN_SHAPE(2), key);
+        QnValue *y = qn_dropout(n->g, qn_onnx_in(n, 0), k, ratio);
+        QN_TRY(qn_onnx_out0(n, y));
+        QnDtype mask = n->opset < 10 ? t->dtype : QN_DTYPE_BOOL;
+        return n->n_out < 2 ? QN_OK : qn_onnx_out(n, 1, qn_cast(n->g, &y->node->out[1], mask));
+    }
+    QN_TRY(qn_onnx_out_item(n, 0, n->in[0]));
+    if (n->n_out < 2 || !n->out_used[1])
+        return QN_OK;
+    QnValue *all = qn_full(n->g, 1, QN_DTYPE_F32, &t->shape);
+    return qn_onnx_out(n, 1, qn_cast(n->g, all, n->opset < 10 ? t->dtype : QN_DTYPE_BOOL));
+}
+
+static const QnOnnxMap dropout_onnx[] = {
+    { .name = "Dropout", .since = 1, .import = dropout_import },
+};
+
 const QnOp qn_op_dropout = {
     .name = "dropout",
     .version = 1,
@@ -123,6 +162,7 @@ const QnOp qn_op_dropout = {
     .inplace = 1,
     .device = QN_TEXT(dropout),
     .call = dropout_call,
+    QN_ONNX(dropout_onnx),
     QN_SAMPLES(dropout_samples),
 };
 #endif

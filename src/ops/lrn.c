@@ -4,6 +4,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     int64_t size;
@@ -72,6 +73,24 @@ QN_API QnValue *qn_lrn(QnGraph *g, QnValue *x, int64_t size, double alpha, doubl
     return qn_emit1(g, &qn_op_lrn, &(Attr){ size, alpha, beta, k }, x);
 }
 
+/* Of an even number of neighbours ONNX has one more after the channel, we have it before. */
+static QnStatus lrn_import(QnOnnxNode *n)
+{
+    int64_t size = qn_onnx_int(n, "size", 0);
+    QnInts channels = { .n = 1, .v = { 1 } };
+    if (size < 1 || qn_onnx_rank(n, 0) < 2)
+        return qn_fail(QN_EFORMAT, "attribute 'size' is %lld, input 0 of rank %d", (long long)size,
+                       qn_onnx_rank(n, 0));
+    QnValue *x = qn_onnx_in(n, 0);
+    if (size % 2 == 0)
+        x = qn_flip(n->g, x, channels);
+    x = qn_lrn(n->g, x, size, qn_onnx_float(n, "alpha", 1e-4), qn_onnx_float(n, "beta", 0.75),
+               qn_onnx_float(n, "bias", 1));
+    return qn_onnx_out0(n, size % 2 == 0 ? qn_flip(n->g, x, channels) : x);
+}
+
+static const QnOnnxMap lrn_onnx[] = { { .name = "LRN", .since = 1, .import = lrn_import } };
+
 const QnOp qn_op_lrn = {
     .name = "lrn",
     .version = 1,
@@ -80,6 +99,7 @@ const QnOp qn_op_lrn = {
     QN_ATTRS(Attr, lrn_fields),
     .infer = lrn_infer,
     .lower = lrn_lower,
+    QN_ONNX(lrn_onnx),
     QN_SAMPLES(lrn_samples),
 };
 #endif

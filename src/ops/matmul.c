@@ -51,6 +51,7 @@ QN_KERNEL matmul_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -274,6 +275,60 @@ QN_API QnValue *qn_matmul(QnGraph *g, QnValue *a, QnValue *b, QnValue *bias, boo
     return qn_reshape(g, y, &s);
 }
 
+/* Integers as f64, which holds the products of 32-bit ones. */
+static QnStatus matmul_import(QnOnnxNode *n)
+{
+    const QnType *a = qn_onnx_type(n, 0), *b = qn_onnx_type(n, 1);
+    if (!a || !b || !a->shape.rank || !b->shape.rank)
+        return qn_fail(QN_ESHAPE, "its operands must be tensors of numbers, no scalars");
+    QnDtype t = a->dtype;
+    if (!qn_dtype_is_float(t) && qn_dtype_bytes(t) > 4)
+        return qn_onnx_refuse(n, "products of %s", qn_dtype_name(t));
+    bool row = a->shape.rank == 1, column = b->shape.rank == 1;
+    QnValue *x = qn_onnx_in(n, 0), *w = qn_onnx_in(n, 1);
+    if (!qn_dtype_is_float(t)) {
+        x = qn_cast(n->g, x, QN_DTYPE_F64);
+        w = qn_cast(n->g, w, QN_DTYPE_F64);
+    }
+    QnValue *y = qn_matmul(n->g, row ? qn_unsqueeze(n->g, x, 0) : x,
+                           column ? qn_unsqueeze(n->g, w, 1) : w, NULL, false, false);
+    if (column)
+        y = qn_squeeze(n->g, y, -1);
+    if (row)
+        y = qn_squeeze(n->g, y, column ? -1 : -2);
+    return qn_onnx_out0(n, qn_cast(n->g, y, t));
+}
+
+static QnStatus matmul_import_gemm(QnOnnxNode *n)
+{
+    const QnType *a = qn_onnx_type(n, 0);
+    double alpha = qn_onnx_float(n, "alpha", 1), beta = qn_onnx_float(n, "beta", 1);
+    bool trans_a = qn_onnx_int(n, "transA", 0) != 0, trans_b = qn_onnx_int(n, "transB", 0) != 0;
+    if (qn_onnx_rank(n, 0) != 2 || qn_onnx_rank(n, 1) != 2)
+        return qn_fail(QN_ESHAPE, "operands of rank %d and %d; both must be matrices",
+                       qn_onnx_rank(n, 0), qn_onnx_rank(n, 1));
+    QnDtype t = a->dtype, as = qn_dtype_is_float(t) ? t : QN_DTYPE_F64;
+    if (as != t && qn_dtype_bytes(t) > 4)
+        return qn_onnx_refuse(n, "products of %s", qn_dtype_name(t));
+    QnValue *c = NULL, *x = qn_cast(n->g, qn_onnx_in(n, 0), as);
+    QnValue *w = qn_cast(n->g, qn_onnx_in(n, 1), as);
+    if (qn_onnx_has(n, 2) && beta != 0)
+        c = qn_cast(n->g, qn_onnx_in(n, 2), as);
+    if (c && beta != 1)
+        c = qn_mul_scalar(n->g, c, beta);
+    QnValue *y = qn_matmul(n->g, x, w, alpha == 1 ? c : NULL, trans_a, trans_b);
+    if (alpha != 1) {
+        y = qn_mul_scalar(n->g, y, alpha);
+        y = c ? qn_add(n->g, y, c) : y;
+    }
+    return qn_onnx_out0(n, qn_cast(n->g, y, t));
+}
+
+static const QnOnnxMap matmul_onnx[] = {
+    { .name = "MatMul", .since = 1, .import = matmul_import },
+    { .name = "Gemm", .since = 1, .import = matmul_import_gemm },
+};
+
 const QnOp qn_op_matmul = {
     .name = "matmul",
     .version = 1,
@@ -287,6 +342,7 @@ const QnOp qn_op_matmul = {
     .grad = matmul_grad,
     .device = QN_TEXT(matmul),
     .call = matmul_call,
+    QN_ONNX(matmul_onnx),
     QN_SAMPLES(matmul_samples),
 };
 #endif
