@@ -32,20 +32,20 @@ static void check(const char *folder, int64_t least)
 
 static void test_node(void **state)
 {
-    check("node", 60);
+    check("node", 156);
 }
 
 static void test_converted(void **state)
 {
-    check("pytorch-converted", 0);
+    check("pytorch-converted", 46);
 }
 
 static void test_operator(void **state)
 {
-    check("pytorch-operator", 0);
+    check("pytorch-operator", 6);
 }
 
 static void test_simple(void **state)
 {
-    check("simple", 0);
+    check("simple", 9);
 }
