@@ -254,6 +254,27 @@ void qn_dtype_from_f32(QnDtype dtype, const float *src, void *dst, int64_t n)
     }
 }
 
+int64_t qn_dtype_whole_of(QnDtype dtype, double x, bool bits)
+{
+    int64_t v;
+    if (bits && qn_dtype_is_wide(dtype))
+        memcpy(&v, &x, sizeof v);
+    else
+        v = dtype == QN_DTYPE_U64 ? (int64_t)to_u64(x) : to_i64(x);
+    return v;
+}
+
+double qn_dtype_whole_to(QnDtype dtype, int64_t v, bool bits)
+{
+    double x;
+    v = qn_dtype_wrap(dtype, v);
+    if (bits && qn_dtype_is_wide(dtype))
+        memcpy(&x, &v, sizeof x);
+    else
+        x = dtype == QN_DTYPE_U64 ? (double)(uint64_t)v : (double)v;
+    return x;
+}
+
 void qn_dtype_to_i64(QnDtype dtype, const void *src, int64_t *dst, int64_t n)
 {
     switch (dtype) {

@@ -16,6 +16,11 @@ bool qn_dtype_is_wide(QnDtype dtype);
  * (a u64 as its bits). */
 int64_t qn_dtype_wrap(QnDtype dtype, int64_t v);
 
+/* An element of an integer dtype or bool among doubles, where with `bits` 64-bit integers are bit
+ * patterns. To: what does not fit wraps. */
+int64_t qn_dtype_whole_of(QnDtype dtype, double x, bool bits);
+double qn_dtype_whole_to(QnDtype dtype, int64_t v, bool bits);
+
 /* n elements of an integer dtype or bool, exactly; u64 as bits. */
 void qn_dtype_to_i64(QnDtype dtype, const void *src, int64_t *dst, int64_t n);
 

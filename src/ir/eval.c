@@ -31,31 +31,8 @@ bool qn_eval_is_bits(const QnNode *n, const QnType *t, int input)
         return false;
     if (n->op->map)
         return is_whole_map(n);
-    return (n->op->traits & QN_MOVES_DATA) && (input < 0 || !(n->op->index_in >> input & 1));
-}
-
-static int64_t whole_of(double x, QnDtype dtype, bool bits)
-{
-    int64_t v;
-    if (bits && qn_dtype_is_wide(dtype))
-        memcpy(&v, &x, sizeof v);
-    else
-        qn_dtype_from_f64(dtype == QN_DTYPE_U64 ? dtype : QN_DTYPE_I64, &x, &v, 1);
-    return v;
-}
-
-/* A result on numbers of the dtype `from` as an element of `to`: what does not fit wraps. */
-static double whole_to(int64_t v, QnDtype from, QnDtype to, bool bits)
-{
-    double y;
-    if (!qn_dtype_is_float(to))
-        from = to;
-    v = qn_dtype_wrap(to, v);
-    if (bits && qn_dtype_is_wide(to))
-        memcpy(&y, &v, sizeof y);
-    else
-        y = from == QN_DTYPE_U64 ? (double)(uint64_t)v : (double)v;
-    return y;
+    return (n->op->traits & (QN_MOVES_DATA | QN_WHOLE)) &&
+           (input < 0 || !(n->op->index_in >> input & 1));
 }
 
 static double whole_element(const QnNode *n, const double *x, bool bits)
@@ -66,15 +43,17 @@ static double whole_element(const QnNode *n, const double *x, bool bits)
     int64_t xi[QN_MAP_MAX_IN], y;
     uint64_t xu[QN_MAP_MAX_IN];
     for (int k = 0; k < n->n_in; k++) {
-        xi[k] = whole_of(x[k], n->in[k]->type.dtype, bits);
+        xi[k] = qn_dtype_whole_of(n->in[k]->type.dtype, x[k], bits);
         xu[k] = (uint64_t)xi[k];
     }
     if (m->ref_int_attr)
         y = m->ref_int_attr(xi, n->attr, is_unsigned);
     else
         y = is_unsigned && m->ref_uint ? (int64_t)m->ref_uint(xu) : m->ref_int(xi);
-    double to = whole_to(y, dtype, n->out[0].type.dtype, bits);
-    return m->finish && qn_dtype_is_float(n->out[0].type.dtype) ? m->finish(to, n->attr) : to;
+    if (!qn_dtype_is_float(n->out[0].type.dtype))
+        return qn_dtype_whole_to(n->out[0].type.dtype, y, bits);
+    double real = is_unsigned ? (double)(uint64_t)y : (double)y;
+    return m->finish ? m->finish(real, n->attr) : real;
 }
 
 static double map_element(const QnNode *n, const double *x, const double *param)

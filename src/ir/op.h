@@ -76,8 +76,9 @@ typedef struct QnCost {
 } QnCost;
 
 /* Row-major float64 copies of every tensor whatever its dtype; bool is 0 or 1. With i64_bits (only
- * for operators with QN_MOVES_DATA), the elements of i64 and u64 tensors are bit patterns in the
- * doubles, to be copied as they are, except in the inputs of the operator's .index_in mask. */
+ * for operators with QN_MOVES_DATA, which copy them as they are, or QN_WHOLE, which know of them:
+ * ops/whole.h), the elements of i64 and u64 tensors are bit patterns in the doubles, except in the
+ * inputs of the operator's .index_in mask. */
 typedef struct QnRefArgs {
     const QnNode *node;
     const void *attr;
@@ -105,6 +106,7 @@ typedef enum QnTrait {
     QN_FLOAT_ONLY = 1 << 12, /* maps: integer and bool inputs are refused */
     QN_INPUT = 1 << 13,      /* a leaf that is fed; its string attribute "name" says by what name */
     QN_STATE = 1 << 14,      /* a leaf that lives across runs, with a "name" likewise */
+    QN_WHOLE = 1 << 16,      /* its reference computes integers exactly, and they wrap */
     QN_ANY_DTYPE = 1 << 15,  /* takes dtypes that are for storage alone, as leaves and operators
                               * that move data do */
 } QnTrait;
@@ -210,7 +212,8 @@ struct QnOp {
 
     const QnMapInfo *map; /* with QN_MAP */
 
-    unsigned index_in; /* with QN_MOVES_DATA: bit i set, input i holds indices, not data */
+    unsigned
+        index_in; /* with QN_MOVES_DATA or QN_WHOLE: bit i set, input i holds indices, not data */
 
     unsigned inplace; /* bit i: output 0 may be written over input i by any kernel (maps: all).
                        * For several outputs: output k over input k where bit k is set and

@@ -10,6 +10,11 @@ QN_SCALAR qn_long abs_i(qn_long x)
 {
     return x < 0 ? (qn_long)(0 - (qn_ulong)x) : x;
 }
+
+QN_SCALAR qn_ulong abs_u(qn_ulong x)
+{
+    return x;
+}
 QN_MAP1(abs)
 
 #ifdef QN_HOST
@@ -18,6 +23,11 @@ static double abs_ref(const double *x, const double *param)
 {
     (void)param;
     return fabs(x[0]);
+}
+
+static uint64_t abs_ref_uint(const uint64_t *x)
+{
+    return abs_u(x[0]);
 }
 
 static int64_t abs_ref_int(const int64_t *x)
@@ -47,7 +57,9 @@ const QnOp qn_op_abs = {
     .n_in = 1,
     .traits = QN_MAP | QN_ANY_LAYOUT,
     .grad = abs_grad,
-    .map = &(const QnMapInfo){ .ref = abs_ref, .ref_int = abs_ref_int, .flops = 1 },
+    .map =
+        &(const QnMapInfo){
+            .ref = abs_ref, .ref_int = abs_ref_int, .ref_uint = abs_ref_uint, .flops = 1 },
     .device = QN_TEXT(abs),
     QN_SAMPLES(abs_samples),
 };

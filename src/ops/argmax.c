@@ -44,6 +44,7 @@ QN_KERNEL argmax_mid(QN_GLOBAL qn_long *y, QN_GLOBAL const QN_T *x, qn_long n, q
 
 #ifdef QN_HOST
 #include "ops/util.h"
+#include "ops/whole.h"
 
 typedef struct Attr {
     int64_t axis;
@@ -77,6 +78,21 @@ static QnStatus argmax_infer(QnInfer *c)
     return QN_OK;
 }
 
+/* The place in a row of integers that starts at `from`. */
+static int64_t argmax_whole(const QnRefArgs *a, const QnRows *r, int64_t from)
+{
+    QnDtype dtype = a->in_type[0]->dtype;
+    int64_t at = 0, best = qn_whole_at(a, 0, from);
+    for (int64_t i = 1; i < r->n; i++) {
+        int64_t v = qn_whole_at(a, 0, from + i * r->inner);
+        if (qn_whole_less(dtype, best, v)) {
+            best = v;
+            at = i;
+        }
+    }
+    return at;
+}
+
 static QnStatus argmax_ref(const QnRefArgs *a)
 {
     int axis = 0;
@@ -85,14 +101,15 @@ static QnStatus argmax_ref(const QnRefArgs *a)
     qn_shape_axis(&a->in_type[0]->shape, ((const Attr *)a->attr)->axis, &axis);
     QnRows r = qn_util_rows(&a->in_type[0]->shape, axis);
     for (int64_t row = 0; row < r.outer * r.inner; row++) {
-        const double *x = a->in[0] + row / r.inner * r.n * r.inner + row % r.inner;
-        int64_t at = 0;
-        for (int64_t i = 1; i < r.n; i++) {
+        int64_t from = row / r.inner * r.n * r.inner + row % r.inner;
+        int64_t at = qn_whole_is(a) ? argmax_whole(a, &r, from) : 0;
+        const double *x = a->in[0] + from;
+        for (int64_t i = 1; i < r.n && !qn_whole_is(a); i++) {
             double v = x[i * r.inner], best = x[at * r.inner];
             if (v > best || (isnan(v) && !isnan(best)))
                 at = i;
         }
-        a->out[0][row] = (double)at;
+        qn_whole_put(a, 0, row, at);
     }
     return QN_OK;
 }
@@ -126,7 +143,7 @@ const QnOp qn_op_argmax = {
     .version = 1,
     .doc = "index of the largest element along an axis",
     .n_in = 1,
-    .traits = QN_REDUCE | QN_NO_GRAD,
+    .traits = QN_REDUCE | QN_WHOLE | QN_NO_GRAD,
     QN_ATTRS(Attr, argmax_fields),
     .infer = argmax_infer,
     .ref = argmax_ref,

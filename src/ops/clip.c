@@ -1,4 +1,4 @@
-/* y = x, cut to lo..hi, on every dtype */
+/* y = x, cut to lo..hi, on every dtype; of integers' bounds the fraction is cut off */
 #include "ops/dialect.h"
 
 QN_SCALAR float clip_f(float x, float lo, float hi)
@@ -8,6 +8,7 @@ QN_SCALAR float clip_f(float x, float lo, float hi)
 QN_MAP1P(clip, p0, p1)
 
 #ifdef QN_HOST
+#include "ir/dtype.h"
 
 typedef struct Attr {
     double lo;
@@ -30,6 +31,17 @@ static const QnAttrField clip_fields[] = {
 static double clip_ref(const double *x, const double *param)
 {
     return x[0] < param[0] ? param[0] : x[0] > param[1] ? param[1] : x[0];
+}
+
+static int64_t clip_ref_int(const int64_t *x, const void *attr, bool is_unsigned)
+{
+    const Attr *a = attr;
+    QnDtype dtype = is_unsigned ? QN_DTYPE_U64 : QN_DTYPE_I64;
+    int64_t lo = qn_dtype_whole_of(dtype, a->lo, false),
+            hi = qn_dtype_whole_of(dtype, a->hi, false);
+    if (is_unsigned ? (uint64_t)x[0] < (uint64_t)lo : x[0] < lo)
+        return lo;
+    return (is_unsigned ? (uint64_t)x[0] > (uint64_t)hi : x[0] > hi) ? hi : x[0];
 }
 
 /* where x lies in lo..hi, the ends included */
@@ -71,7 +83,7 @@ const QnOp qn_op_clip = {
     .traits = QN_MAP | QN_ANY_LAYOUT,
     QN_ATTRS(Attr, clip_fields),
     .grad = clip_grad,
-    .map = &(const QnMapInfo){ .ref = clip_ref, .flops = 2 },
+    .map = &(const QnMapInfo){ .ref = clip_ref, .ref_int_attr = clip_ref_int, .flops = 2 },
     .device = QN_TEXT(clip),
     QN_SAMPLES(clip_samples),
 };

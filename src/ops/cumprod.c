@@ -23,6 +23,7 @@ QN_KERNEL cumprod_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_
 
 #ifdef QN_HOST
 #include "ops/util.h"
+#include "ops/whole.h"
 
 typedef struct Attr {
     int64_t axis;
@@ -67,6 +68,18 @@ static QnCost cumprod_cost(const QnNode *n)
                      .bytes_written = bytes };
 }
 
+/* One row of integers. */
+static void cumprod_whole(const QnRefArgs *a, const QnRows *r, int64_t base)
+{
+    const Attr *attr = a->attr;
+    int64_t s = 1;
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t at = base + (attr->reverse ? r->n - 1 - i : i) * r->inner, before = s;
+        s = qn_whole_mul(s, qn_whole_at(a, 0, at));
+        qn_whole_put(a, 0, at, attr->exclusive ? before : s);
+    }
+}
+
 static QnStatus cumprod_ref(const QnRefArgs *a)
 {
     const Attr *attr = a->attr;
@@ -78,6 +91,10 @@ static QnStatus cumprod_ref(const QnRefArgs *a)
     for (int64_t row = 0; row < r.outer * r.inner; row++) {
         int64_t base = row / r.inner * r.n * r.inner + row % r.inner;
         double s = 1;
+        if (qn_whole_is(a)) {
+            cumprod_whole(a, &r, base);
+            continue;
+        }
         for (int64_t i = 0; i < r.n; i++) {
             int64_t at = base + (attr->reverse ? r.n - 1 - i : i) * r.inner;
             double before = s;
@@ -132,7 +149,7 @@ const QnOp qn_op_cumprod = {
     .version = 1,
     .doc = "running product along an axis",
     .n_in = 1,
-    .traits = QN_ROWWISE,
+    .traits = QN_ROWWISE | QN_WHOLE,
     QN_ATTRS(Attr, cumprod_fields),
     .infer = cumprod_infer,
     .cost = cumprod_cost,

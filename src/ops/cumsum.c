@@ -23,6 +23,7 @@ QN_KERNEL cumsum_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_l
 
 #ifdef QN_HOST
 #include "ops/util.h"
+#include "ops/whole.h"
 
 typedef struct Attr {
     int64_t axis;
@@ -67,6 +68,18 @@ static QnCost cumsum_cost(const QnNode *n)
                      .bytes_written = bytes };
 }
 
+/* One row of integers. */
+static void cumsum_whole(const QnRefArgs *a, const QnRows *r, int64_t base)
+{
+    const Attr *attr = a->attr;
+    int64_t s = 0;
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t at = base + (attr->reverse ? r->n - 1 - i : i) * r->inner, before = s;
+        s = qn_whole_add(s, qn_whole_at(a, 0, at));
+        qn_whole_put(a, 0, at, attr->exclusive ? before : s);
+    }
+}
+
 static QnStatus cumsum_ref(const QnRefArgs *a)
 {
     const Attr *attr = a->attr;
@@ -78,6 +91,10 @@ static QnStatus cumsum_ref(const QnRefArgs *a)
     for (int64_t row = 0; row < r.outer * r.inner; row++) {
         int64_t base = row / r.inner * r.n * r.inner + row % r.inner;
         double s = 0;
+        if (qn_whole_is(a)) {
+            cumsum_whole(a, &r, base);
+            continue;
+        }
         for (int64_t i = 0; i < r.n; i++) {
             int64_t at = base + (attr->reverse ? r.n - 1 - i : i) * r.inner;
             double before = s;
@@ -124,7 +141,7 @@ const QnOp qn_op_cumsum = {
     .version = 1,
     .doc = "running sum along an axis",
     .n_in = 1,
-    .traits = QN_ROWWISE,
+    .traits = QN_ROWWISE | QN_WHOLE,
     QN_ATTRS(Attr, cumsum_fields),
     .infer = cumsum_infer,
     .cost = cumsum_cost,

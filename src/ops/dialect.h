@@ -6,7 +6,8 @@
  * Scalar functions are QN_SCALAR, named <op>_f, take and return float, and use only the math below
  * (named as C's float functions: qn_expf; qn_exp is the graph's builder), without branches on data
  * where `?:` will do, so that loops over them vectorise. Maps that are exact on integers (.ref_int)
- * have a second one, <op>_i, over qn_long. */
+ * have a second one, <op>_i, over qn_long, and where u64 differs (.ref_uint) a third, <op>_u, over
+ * qn_ulong. */
 #ifndef QN_OPS_DIALECT_H
 #define QN_OPS_DIALECT_H
 

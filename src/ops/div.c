@@ -12,6 +12,11 @@ QN_SCALAR qn_long div_i(qn_long a, qn_long b)
         return 0;
     return b == -1 ? (qn_long)(0 - (qn_ulong)a) : a / b;
 }
+
+QN_SCALAR qn_ulong div_u(qn_ulong a, qn_ulong b)
+{
+    return b == 0 ? 0 : a / b;
+}
 QN_MAP2(div)
 
 #ifdef QN_HOST
@@ -20,6 +25,11 @@ static double div_ref(const double *x, const double *param)
 {
     (void)param;
     return x[0] / x[1];
+}
+
+static uint64_t div_ref_uint(const uint64_t *x)
+{
+    return div_u(x[0], x[1]);
 }
 
 static int64_t div_ref_int(const int64_t *x)
@@ -42,6 +52,9 @@ static const QnSample div_samples[] = {
     { .in = { { 1, { 9 }, .dtype = QN_DTYPE_I32, .lo = -9, .hi = 9 },
               { 1, { 9 }, .dtype = QN_DTYPE_I32, .lo = -3, .hi = 3 } },
       .n_in = 2 },
+    { .in = { { 1, { 9 }, .dtype = QN_DTYPE_U64, .lo = 0, .hi = 99 },
+              { 1, { 9 }, .dtype = QN_DTYPE_U64, .lo = 0, .hi = 3 } },
+      .n_in = 2 },
 };
 
 QN_API QnValue *qn_div(QnGraph *g, QnValue *a, QnValue *b)
@@ -56,7 +69,9 @@ const QnOp qn_op_div = {
     .n_in = 2,
     .traits = QN_MAP | QN_ANY_LAYOUT,
     .grad = div_grad,
-    .map = &(const QnMapInfo){ .ref = div_ref, .ref_int = div_ref_int, .flops = 4 },
+    .map =
+        &(const QnMapInfo){
+            .ref = div_ref, .ref_int = div_ref_int, .ref_uint = div_ref_uint, .flops = 4 },
     .device = QN_TEXT(div),
     QN_SAMPLES(div_samples),
 };

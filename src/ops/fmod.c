@@ -12,6 +12,11 @@ QN_SCALAR qn_long fmod_i(qn_long a, qn_long b)
         return 0;
     return a % b;
 }
+
+QN_SCALAR qn_ulong fmod_u(qn_ulong a, qn_ulong b)
+{
+    return b == 0 ? 0 : a % b;
+}
 QN_MAP2(fmod)
 
 #ifdef QN_HOST
@@ -20,6 +25,11 @@ static double fmod_ref(const double *x, const double *param)
 {
     (void)param;
     return fmod(x[0], x[1]);
+}
+
+static uint64_t fmod_ref_uint(const uint64_t *x)
+{
+    return fmod_u(x[0], x[1]);
 }
 
 static int64_t fmod_ref_int(const int64_t *x)
@@ -58,7 +68,9 @@ const QnOp qn_op_fmod = {
     .n_in = 2,
     .traits = QN_MAP | QN_ANY_LAYOUT,
     .grad = fmod_grad,
-    .map = &(const QnMapInfo){ .ref = fmod_ref, .ref_int = fmod_ref_int, .flops = 10 },
+    .map =
+        &(const QnMapInfo){
+            .ref = fmod_ref, .ref_int = fmod_ref_int, .ref_uint = fmod_ref_uint, .flops = 10 },
     .device = QN_TEXT(fmod),
     QN_SAMPLES(fmod_samples),
 };

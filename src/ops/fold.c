@@ -1,6 +1,7 @@
 #include "ops/fold.h"
 
 #include "ops/ops.h"
+#include "ops/whole.h"
 
 static unsigned mask_of(const QnNode *n)
 {
@@ -10,7 +11,39 @@ static unsigned mask_of(const QnNode *n)
     return mask;
 }
 
-QnStatus qn_fold_ref(const QnRefArgs *a, const char *op, QnFoldFn f, double param)
+/* One output element from the elements base + index of x. */
+typedef struct Row {
+    const QnRefArgs *a;
+    const QnShape *folded;
+    const int64_t *stride;
+    int64_t n, base, o;
+} Row;
+
+static void fold_real(const Row *r, double *x, QnFoldFn f, double param)
+{
+    int64_t index[QN_MAX_RANK] = { 0 };
+    for (int64_t i = 0; i < r->n; i++) {
+        x[i] = r->a->in[0][r->base + qn_util_offset(r->folded->rank, index, r->stride)];
+        qn_util_next(r->folded, index);
+    }
+    r->a->out[0][r->o] = f(x, r->n, param);
+}
+
+static void fold_whole(const Row *r, QnWholeFn f, int64_t start)
+{
+    int64_t index[QN_MAX_RANK] = { 0 }, s = start;
+    QnDtype dtype = r->a->in_type[0]->dtype;
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t at = r->base + qn_util_offset(r->folded->rank, index, r->stride);
+        int64_t x = qn_whole_at(r->a, 0, at);
+        s = i == 0 && start == QN_FOLD_FIRST ? x : f(dtype, s, x);
+        qn_util_next(r->folded, index);
+    }
+    qn_whole_put(r->a, 0, r->o, s);
+}
+
+static QnStatus fold_rows(const QnRefArgs *a, const char *op, QnFoldFn f, double param,
+                          QnWholeFn whole, int64_t start)
 {
     const QnReduceAttr *attr = a->attr;
     const QnShape *s = &a->in_type[0]->shape;
@@ -26,16 +59,25 @@ QnStatus qn_fold_ref(const QnRefArgs *a, const char *op, QnFoldFn f, double para
         return QN_ENOMEM;
     qn_shape_strides(s, stride);
     for (int64_t o = 0; o < n_out; o++) {
-        int64_t base = qn_util_offset(s->rank, at, stride), index[QN_MAX_RANK] = { 0 };
-        for (int64_t i = 0; i < n; i++) {
-            x[i] = a->in[0][base + qn_util_offset(s->rank, index, stride)];
-            qn_util_next(&folded, index);
-        }
-        a->out[0][o] = f(x, n, param);
+        Row r = { a, &folded, stride, n, qn_util_offset(s->rank, at, stride), o };
+        if (whole)
+            fold_whole(&r, whole, start);
+        else
+            fold_real(&r, x, f, param);
         qn_util_next(&kept, at);
     }
     qn_free(x);
     return QN_OK;
+}
+
+QnStatus qn_fold_ref(const QnRefArgs *a, const char *op, QnFoldFn f, double param)
+{
+    return fold_rows(a, op, f, param, NULL, 0);
+}
+
+QnStatus qn_fold_whole_ref(const QnRefArgs *a, const char *op, QnWholeFn f, int64_t start)
+{
+    return fold_rows(a, op, NULL, 0, f, start);
 }
 
 QnStatus qn_fold_infer(QnInfer *c, const char *op, bool empty)

@@ -8,6 +8,12 @@
 typedef double (*QnFoldFn)(const double *x, int64_t n, double param);
 QnStatus qn_fold_ref(const QnRefArgs *a, const char *op, QnFoldFn f, double param);
 
+/* The same for integers, one element after the other from `start`; QN_FOLD_FIRST: from the first.
+ */
+#define QN_FOLD_FIRST INT64_MIN
+typedef int64_t (*QnWholeFn)(QnDtype dtype, int64_t s, int64_t x);
+QnStatus qn_fold_whole_ref(const QnRefArgs *a, const char *op, QnWholeFn f, int64_t start);
+
 /* infer: dtype kept, floats only, and refusing to fold nothing where `empty` is false. */
 QnStatus qn_fold_infer(QnInfer *c, const char *op, bool empty);
 

@@ -10,6 +10,11 @@ QN_SCALAR qn_long greater_i(qn_long a, qn_long b)
 {
     return a > b;
 }
+
+QN_SCALAR qn_ulong greater_u(qn_ulong a, qn_ulong b)
+{
+    return a > b;
+}
 QN_MAP2(greater)
 
 #ifdef QN_HOST
@@ -25,6 +30,11 @@ static double greater_ref(const double *x, const double *param)
 {
     (void)param;
     return x[0] > x[1];
+}
+
+static uint64_t greater_ref_uint(const uint64_t *x)
+{
+    return greater_u(x[0], x[1]);
 }
 
 static int64_t greater_ref_int(const int64_t *x)
@@ -54,7 +64,10 @@ const QnOp qn_op_greater = {
     .n_in = 2,
     .traits = QN_MAP | QN_ANY_LAYOUT | QN_NO_GRAD,
     .infer = greater_infer,
-    .map = &(const QnMapInfo){ .ref = greater_ref, .ref_int = greater_ref_int, .flops = 1 },
+    .map = &(const QnMapInfo){ .ref = greater_ref,
+                               .ref_int = greater_ref_int,
+                               .ref_uint = greater_ref_uint,
+                               .flops = 1 },
     .device = QN_TEXT(greater),
     QN_SAMPLES(greater_samples),
 };

@@ -10,6 +10,11 @@ QN_SCALAR qn_long greater_equal_i(qn_long a, qn_long b)
 {
     return a >= b;
 }
+
+QN_SCALAR qn_ulong greater_equal_u(qn_ulong a, qn_ulong b)
+{
+    return a >= b;
+}
 QN_MAP2(greater_equal)
 
 #ifdef QN_HOST
@@ -25,6 +30,11 @@ static double greater_equal_ref(const double *x, const double *param)
 {
     (void)param;
     return x[0] >= x[1];
+}
+
+static uint64_t greater_equal_ref_uint(const uint64_t *x)
+{
+    return greater_equal_u(x[0], x[1]);
 }
 
 static int64_t greater_equal_ref_int(const int64_t *x)
@@ -54,8 +64,10 @@ const QnOp qn_op_greater_equal = {
     .n_in = 2,
     .traits = QN_MAP | QN_ANY_LAYOUT | QN_NO_GRAD,
     .infer = greater_equal_infer,
-    .map = &(
-        const QnMapInfo){ .ref = greater_equal_ref, .ref_int = greater_equal_ref_int, .flops = 1 },
+    .map = &(const QnMapInfo){ .ref = greater_equal_ref,
+                               .ref_int = greater_equal_ref_int,
+                               .ref_uint = greater_equal_ref_uint,
+                               .flops = 1 },
     .device = QN_TEXT(greater_equal),
     QN_SAMPLES(greater_equal_samples),
 };

@@ -10,6 +10,11 @@ QN_SCALAR qn_long less_i(qn_long a, qn_long b)
 {
     return a < b;
 }
+
+QN_SCALAR qn_ulong less_u(qn_ulong a, qn_ulong b)
+{
+    return a < b;
+}
 QN_MAP2(less)
 
 #ifdef QN_HOST
@@ -27,6 +32,11 @@ static double less_ref(const double *x, const double *param)
     return x[0] < x[1];
 }
 
+static uint64_t less_ref_uint(const uint64_t *x)
+{
+    return less_u(x[0], x[1]);
+}
+
 static int64_t less_ref_int(const int64_t *x)
 {
     return less_i(x[0], x[1]);
@@ -39,6 +49,9 @@ static const QnSample less_samples[] = {
       .n_in = 2 },
     { .in = { { 1, { 130 }, .dtype = QN_DTYPE_U8, .lo = 0, .hi = 3 },
               { 0, .dtype = QN_DTYPE_U8, .lo = 1, .hi = 2 } },
+      .n_in = 2 },
+    { .in = { { 1, { 9 }, .dtype = QN_DTYPE_U64, .lo = 0, .hi = 3 },
+              { 1, { 9 }, .dtype = QN_DTYPE_U64, .lo = 0, .hi = 3 } },
       .n_in = 2 },
 };
 
@@ -54,7 +67,9 @@ const QnOp qn_op_less = {
     .n_in = 2,
     .traits = QN_MAP | QN_ANY_LAYOUT | QN_NO_GRAD,
     .infer = less_infer,
-    .map = &(const QnMapInfo){ .ref = less_ref, .ref_int = less_ref_int, .flops = 1 },
+    .map =
+        &(const QnMapInfo){
+            .ref = less_ref, .ref_int = less_ref_int, .ref_uint = less_ref_uint, .flops = 1 },
     .device = QN_TEXT(less),
     QN_SAMPLES(less_samples),
 };

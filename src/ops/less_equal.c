@@ -10,6 +10,11 @@ QN_SCALAR qn_long less_equal_i(qn_long a, qn_long b)
 {
     return a <= b;
 }
+
+QN_SCALAR qn_ulong less_equal_u(qn_ulong a, qn_ulong b)
+{
+    return a <= b;
+}
 QN_MAP2(less_equal)
 
 #ifdef QN_HOST
@@ -25,6 +30,11 @@ static double less_equal_ref(const double *x, const double *param)
 {
     (void)param;
     return x[0] <= x[1];
+}
+
+static uint64_t less_equal_ref_uint(const uint64_t *x)
+{
+    return less_equal_u(x[0], x[1]);
 }
 
 static int64_t less_equal_ref_int(const int64_t *x)
@@ -54,7 +64,10 @@ const QnOp qn_op_less_equal = {
     .n_in = 2,
     .traits = QN_MAP | QN_ANY_LAYOUT | QN_NO_GRAD,
     .infer = less_equal_infer,
-    .map = &(const QnMapInfo){ .ref = less_equal_ref, .ref_int = less_equal_ref_int, .flops = 1 },
+    .map = &(const QnMapInfo){ .ref = less_equal_ref,
+                               .ref_int = less_equal_ref_int,
+                               .ref_uint = less_equal_ref_uint,
+                               .flops = 1 },
     .device = QN_TEXT(less_equal),
     QN_SAMPLES(less_equal_samples),
 };

@@ -53,6 +53,7 @@ QN_KERNEL matmul_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL
 #ifdef QN_HOST
 #include "ops/onnx.h"
 #include "ops/util.h"
+#include "ops/whole.h"
 
 typedef struct Attr {
     bool trans_a, trans_b;
@@ -101,8 +102,8 @@ static QnStatus matmul_infer(QnInfer *c)
         QnDtype d = c->in[i]->dtype;
         if (i == 2 && d == QN_DTYPE_COUNT)
             continue;
-        if (!qn_dtype_is_float(d) || d != c->in[0]->dtype)
-            return qn_fail(QN_EDTYPE, "matmul: operand %d is %s; all must be of one float type", i,
+        if (d == QN_DTYPE_BOOL || d != c->in[0]->dtype)
+            return qn_fail(QN_EDTYPE, "matmul: operand %d is %s; all must be of one number type", i,
                            qn_dtype_name(d));
     }
     if (a->rank < 2 || b->rank < 2)
@@ -160,6 +161,17 @@ static void matmul_swap(int64_t *s, int rank)
     s[rank - 2] = t;
 }
 
+/* Element i of the product of integers: k products of elements from x and w on. */
+static void matmul_whole(const QnRefArgs *r, int64_t i, int64_t k, const int64_t at[3],
+                         int64_t step_a, int64_t step_b)
+{
+    int64_t s = matmul_has_bias(r->node) ? qn_whole_at(r, 2, at[2]) : 0;
+    for (int64_t j = 0; j < k; j++)
+        s = qn_whole_add(s, qn_whole_mul(qn_whole_at(r, 0, at[0] + j * step_a),
+                                         qn_whole_at(r, 1, at[1] + j * step_b)));
+    qn_whole_put(r, 0, i, s);
+}
+
 static QnStatus matmul_ref(const QnRefArgs *r)
 {
     const Attr *attr = r->attr;
@@ -177,13 +189,18 @@ static QnStatus matmul_ref(const QnRefArgs *r)
     if (matmul_has_bias(r->node))
         qn_util_spread_strides(&r->in_type[2]->shape, rank, c);
     for (int64_t i = 0, n = qn_shape_count(y), k = matmul_k(r->node); i < n; i++) {
-        const double *x = r->in[0] + qn_util_offset(rank, index, a);
-        const double *w = r->in[1] + qn_util_offset(rank, index, b);
-        double s = matmul_has_bias(r->node) ? r->in[2][qn_util_offset(rank, index, c)] : 0;
+        int64_t at[3] = { qn_util_offset(rank, index, a), qn_util_offset(rank, index, b),
+                          matmul_has_bias(r->node) ? qn_util_offset(rank, index, c) : 0 };
+        qn_util_next(y, index);
+        if (qn_whole_is(r)) {
+            matmul_whole(r, i, k, at, step_a, step_b);
+            continue;
+        }
+        const double *x = r->in[0] + at[0], *w = r->in[1] + at[1];
+        double s = matmul_has_bias(r->node) ? r->in[2][at[2]] : 0;
         for (int64_t j = 0; j < k; j++)
             s += x[j * step_a] * w[j * step_b];
         r->out[0][i] = s;
-        qn_util_next(y, index);
     }
     return QN_OK;
 }
@@ -213,6 +230,8 @@ static QnStatus matmul_call(const QnNode *n, QnDeviceCall *c)
     const Attr *attr = n->attr;
     const QnShape *y = &n->out[0].type.shape;
     int rank = y->rank;
+    if (!qn_dtype_is_float(n->out[0].type.dtype))
+        return qn_fail(QN_EUNSUPPORTED, "matmul: the device text is for floating point");
     int64_t s[3][QN_MAX_RANK], rows = y->dim[rank - 2], cols = y->dim[rank - 1], batch = 1;
     for (int i = 0; i < (matmul_has_bias(n) ? 3 : 2); i++)
         qn_util_spread_strides(&n->in[i]->type.shape, rank, s[i]);
@@ -250,6 +269,11 @@ static const QnSample matmul_samples[] = {
       .n_in = 3,
       .attr = &(Attr){ false, true } },
     { .in = { { 3, { 2, 5, 4 } }, { 2, { 5, 1 } } }, .n_in = 2, .attr = &(Attr){ true, false } },
+    { .in = { { 2, { 3, 4 }, QN_DTYPE_I32, -9, 9 },
+              { 2, { 4, 5 }, QN_DTYPE_I32, -9, 9 },
+              { 1, { 5 }, QN_DTYPE_I32, -9, 9 } },
+      .n_in = 3,
+      .flags = QN_SAMPLE_NO_GRAD }, /* integers */
 };
 
 /* a * b + bias; bias may be NULL. A batch of matrices times one matrix becomes one tall product,
@@ -335,6 +359,7 @@ const QnOp qn_op_matmul = {
     .doc = "matrix product over the last two axes",
     .n_in = 2,
     .n_in_max = 3,
+    .traits = QN_WHOLE,
     QN_ATTRS(Attr, matmul_fields),
     .infer = matmul_infer,
     .cost = matmul_cost,

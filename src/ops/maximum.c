@@ -10,6 +10,11 @@ QN_SCALAR qn_long maximum_i(qn_long a, qn_long b)
 {
     return a > b ? a : b;
 }
+
+QN_SCALAR qn_ulong maximum_u(qn_ulong a, qn_ulong b)
+{
+    return a > b ? a : b;
+}
 QN_MAP2(maximum)
 
 #ifdef QN_HOST
@@ -18,6 +23,11 @@ static double maximum_ref(const double *x, const double *param)
 {
     (void)param;
     return isnan(x[0]) || x[0] > x[1] ? x[0] : x[1];
+}
+
+static uint64_t maximum_ref_uint(const uint64_t *x)
+{
+    return maximum_u(x[0], x[1]);
 }
 
 static int64_t maximum_ref_int(const int64_t *x)
@@ -55,7 +65,10 @@ const QnOp qn_op_maximum = {
     .n_in = 2,
     .traits = QN_MAP | QN_COMMUTATIVE | QN_ANY_LAYOUT,
     .grad = maximum_grad,
-    .map = &(const QnMapInfo){ .ref = maximum_ref, .ref_int = maximum_ref_int, .flops = 1 },
+    .map = &(const QnMapInfo){ .ref = maximum_ref,
+                               .ref_int = maximum_ref_int,
+                               .ref_uint = maximum_ref_uint,
+                               .flops = 1 },
     .device = QN_TEXT(maximum),
     QN_SAMPLES(maximum_samples),
 };

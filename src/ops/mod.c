@@ -14,6 +14,11 @@ QN_SCALAR qn_long mod_i(qn_long a, qn_long b)
     qn_long r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+
+QN_SCALAR qn_ulong mod_u(qn_ulong a, qn_ulong b)
+{
+    return b == 0 ? 0 : a % b;
+}
 QN_MAP2(mod)
 
 #ifdef QN_HOST
@@ -23,6 +28,11 @@ static double mod_ref(const double *x, const double *param)
     (void)param;
     double r = fmod(x[0], x[1]);
     return r != 0 && (r < 0) != (x[1] < 0) ? r + x[1] : r;
+}
+
+static uint64_t mod_ref_uint(const uint64_t *x)
+{
+    return mod_u(x[0], x[1]);
 }
 
 static int64_t mod_ref_int(const int64_t *x)
@@ -62,7 +72,9 @@ const QnOp qn_op_mod = {
     .n_in = 2,
     .traits = QN_MAP | QN_ANY_LAYOUT,
     .grad = mod_grad,
-    .map = &(const QnMapInfo){ .ref = mod_ref, .ref_int = mod_ref_int, .flops = 10 },
+    .map =
+        &(const QnMapInfo){
+            .ref = mod_ref, .ref_int = mod_ref_int, .ref_uint = mod_ref_uint, .flops = 10 },
     .device = QN_TEXT(mod),
     QN_SAMPLES(mod_samples),
 };

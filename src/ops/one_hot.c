@@ -99,7 +99,7 @@ const QnOp qn_op_one_hot = {
     .version = 1,
     .doc = "rows that are 1 at the id",
     .n_in = 1,
-    .traits = QN_NO_GRAD,
+    .traits = QN_NO_GRAD | QN_ANY_DTYPE,
     QN_ATTRS(Attr, one_hot_fields),
     .infer = one_hot_infer,
     .ref = one_hot_ref,

@@ -17,6 +17,16 @@ QN_SCALAR qn_long pow_i(qn_long a, qn_long b)
     }
     return (qn_long)y;
 }
+
+QN_SCALAR qn_ulong pow_u(qn_ulong a, qn_ulong b)
+{
+    qn_ulong y = 1;
+    for (qn_ulong e = b; e; e >>= 1) {
+        y = e & 1 ? y * a : y;
+        a *= a;
+    }
+    return y;
+}
 QN_MAP2(pow)
 
 #ifdef QN_HOST
@@ -25,6 +35,11 @@ static double pow_ref(const double *x, const double *param)
 {
     (void)param;
     return pow(x[0], x[1]);
+}
+
+static uint64_t pow_ref_uint(const uint64_t *x)
+{
+    return pow_u(x[0], x[1]);
 }
 
 static int64_t pow_ref_int(const int64_t *x)
@@ -66,7 +81,9 @@ const QnOp qn_op_pow = {
     .n_in = 2,
     .traits = QN_MAP | QN_ANY_LAYOUT,
     .grad = pow_grad,
-    .map = &(const QnMapInfo){ .ref = pow_ref, .ref_int = pow_ref_int, .flops = 30 },
+    .map =
+        &(const QnMapInfo){
+            .ref = pow_ref, .ref_int = pow_ref_int, .ref_uint = pow_ref_uint, .flops = 30 },
     .device = QN_TEXT(pow),
     QN_SAMPLES(pow_samples),
 };

@@ -25,6 +25,7 @@ QN_KERNEL prod_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_lon
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/whole.h"
 
 static const QnAttrField prod_fields[] = { QN_REDUCE_FIELDS };
 
@@ -49,8 +50,16 @@ static double prod_of(const double *x, int64_t n, double param)
     return s;
 }
 
+static int64_t prod_whole(QnDtype dtype, int64_t s, int64_t x)
+{
+    (void)dtype;
+    return qn_whole_mul(s, x);
+}
+
 static QnStatus prod_ref(const QnRefArgs *a)
 {
+    if (qn_whole_is(a))
+        return qn_fold_whole_ref(a, "prod", prod_whole, 1);
     return qn_fold_ref(a, "prod", prod_of, 0);
 }
 
@@ -111,7 +120,7 @@ const QnOp qn_op_prod = {
     .version = 1,
     .doc = "product over axes",
     .n_in = 1,
-    .traits = QN_REDUCE,
+    .traits = QN_REDUCE | QN_WHOLE,
     QN_ATTRS(QnReduceAttr, prod_fields),
     .infer = prod_infer,
     .cost = prod_cost,

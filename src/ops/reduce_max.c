@@ -30,6 +30,7 @@ QN_KERNEL reduce_max_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, 
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/whole.h"
 
 static const QnAttrField reduce_max_fields[] = { QN_REDUCE_FIELDS };
 
@@ -60,8 +61,15 @@ static double most(const double *x, int64_t n, double param)
     return m;
 }
 
+static int64_t reduce_max_whole(QnDtype dtype, int64_t s, int64_t x)
+{
+    return qn_whole_less(dtype, s, x) ? x : s;
+}
+
 static QnStatus reduce_max_ref(const QnRefArgs *a)
 {
+    if (qn_whole_is(a))
+        return qn_fold_whole_ref(a, "reduce_max", reduce_max_whole, QN_FOLD_FIRST);
     return qn_fold_ref(a, "reduce_max", most, 0);
 }
 
@@ -104,7 +112,7 @@ const QnOp qn_op_reduce_max = {
     .version = 1,
     .doc = "greatest element over axes",
     .n_in = 1,
-    .traits = QN_REDUCE,
+    .traits = QN_REDUCE | QN_WHOLE,
     QN_ATTRS(QnReduceAttr, reduce_max_fields),
     .infer = reduce_max_infer,
     .cost = reduce_max_cost,

@@ -30,6 +30,7 @@ QN_KERNEL reduce_min_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, 
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/whole.h"
 
 static const QnAttrField reduce_min_fields[] = { QN_REDUCE_FIELDS };
 
@@ -60,8 +61,15 @@ static double most(const double *x, int64_t n, double param)
     return m;
 }
 
+static int64_t reduce_min_whole(QnDtype dtype, int64_t s, int64_t x)
+{
+    return qn_whole_less(dtype, x, s) ? x : s;
+}
+
 static QnStatus reduce_min_ref(const QnRefArgs *a)
 {
+    if (qn_whole_is(a))
+        return qn_fold_whole_ref(a, "reduce_min", reduce_min_whole, QN_FOLD_FIRST);
     return qn_fold_ref(a, "reduce_min", most, 0);
 }
 
@@ -104,7 +112,7 @@ const QnOp qn_op_reduce_min = {
     .version = 1,
     .doc = "least element over axes",
     .n_in = 1,
-    .traits = QN_REDUCE,
+    .traits = QN_REDUCE | QN_WHOLE,
     QN_ATTRS(QnReduceAttr, reduce_min_fields),
     .infer = reduce_min_infer,
     .cost = reduce_min_cost,

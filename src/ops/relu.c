@@ -10,6 +10,11 @@ QN_SCALAR qn_long relu_i(qn_long x)
 {
     return x < 0 ? 0 : x;
 }
+
+QN_SCALAR qn_ulong relu_u(qn_ulong x)
+{
+    return x;
+}
 QN_MAP1(relu)
 
 #ifdef QN_HOST
@@ -19,6 +24,11 @@ static double relu_ref(const double *x, const double *param)
 {
     (void)param;
     return x[0] < 0 ? 0 : x[0];
+}
+
+static uint64_t relu_ref_uint(const uint64_t *x)
+{
+    return relu_u(x[0]);
 }
 
 static int64_t relu_ref_int(const int64_t *x)
@@ -52,7 +62,9 @@ const QnOp qn_op_relu = {
     .n_in = 1,
     .traits = QN_MAP | QN_ANY_LAYOUT,
     .grad = relu_grad,
-    .map = &(const QnMapInfo){ .ref = relu_ref, .ref_int = relu_ref_int, .flops = 1 },
+    .map =
+        &(const QnMapInfo){
+            .ref = relu_ref, .ref_int = relu_ref_int, .ref_uint = relu_ref_uint, .flops = 1 },
     .device = QN_TEXT(relu),
     QN_ONNX(relu_onnx),
     QN_SAMPLES(relu_samples),

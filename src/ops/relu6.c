@@ -10,6 +10,11 @@ QN_SCALAR qn_long relu6_i(qn_long x)
 {
     return x < 0 ? 0 : x > 6 ? 6 : x;
 }
+
+QN_SCALAR qn_ulong relu6_u(qn_ulong x)
+{
+    return x > 6 ? 6 : x;
+}
 QN_MAP1(relu6)
 
 #ifdef QN_HOST
@@ -18,6 +23,11 @@ static double relu6_ref(const double *x, const double *param)
 {
     (void)param;
     return x[0] < 0 ? 0 : x[0] > 6 ? 6 : x[0];
+}
+
+static uint64_t relu6_ref_uint(const uint64_t *x)
+{
+    return relu6_u(x[0]);
 }
 
 static int64_t relu6_ref_int(const int64_t *x)
@@ -51,7 +61,9 @@ const QnOp qn_op_relu6 = {
     .n_in = 1,
     .traits = QN_MAP | QN_ANY_LAYOUT,
     .grad = relu6_grad,
-    .map = &(const QnMapInfo){ .ref = relu6_ref, .ref_int = relu6_ref_int, .flops = 2 },
+    .map =
+        &(const QnMapInfo){
+            .ref = relu6_ref, .ref_int = relu6_ref_int, .ref_uint = relu6_ref_uint, .flops = 2 },
     .device = QN_TEXT(relu6),
     QN_SAMPLES(relu6_samples),
 };

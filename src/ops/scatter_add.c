@@ -40,6 +40,7 @@ QN_KERNEL scatter_add_i32(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL 
 
 #ifdef QN_HOST
 #include "ops/region.h"
+#include "ops/whole.h"
 
 typedef struct Attr {
     int64_t axis;
@@ -88,6 +89,18 @@ static QnCost scatter_add_cost(const QnNode *n)
                      .bytes_written = x };
 }
 
+/* y[at] += u[from] */
+static void scatter_add_to(const QnRefArgs *a, int64_t at, int64_t from)
+{
+    double *y = &a->out[0][at];
+    if (qn_whole_is(a))
+        qn_whole_put(a, 0, at,
+                     qn_whole_add(qn_dtype_whole_of(a->in_type[0]->dtype, *y, a->i64_bits),
+                                  qn_whole_at(a, 2, from)));
+    else
+        *y += a->in[2][from];
+}
+
 static QnStatus scatter_add_ref(const QnRefArgs *a)
 {
     int axis = 0;
@@ -103,7 +116,7 @@ static QnStatus scatter_add_ref(const QnRefArgs *a)
         QN_TRY(qn_region_index("scatter_add", a->in[1][j], j, r.n, true, &to));
         for (int64_t o = 0; o < r.outer; o++) {
             for (int64_t k = 0; k < r.inner; k++)
-                a->out[0][(o * r.n + to) * r.inner + k] += a->in[2][(o * m + j) * r.inner + k];
+                scatter_add_to(a, (o * r.n + to) * r.inner + k, (o * m + j) * r.inner + k);
         }
     }
     return QN_OK;
@@ -149,6 +162,8 @@ const QnOp qn_op_scatter_add = {
     .version = 1,
     .doc = "slices added where indices say, along an axis",
     .n_in = 3,
+    .traits = QN_WHOLE,
+    .index_in = 1u << 1,
     QN_ATTRS(Attr, scatter_add_fields),
     .infer = scatter_add_infer,
     .cost = scatter_add_cost,

@@ -5,6 +5,7 @@
 
 #ifdef QN_HOST
 #include "ops/region.h"
+#include "ops/whole.h"
 
 typedef struct Attr {
     int64_t axis;
@@ -69,6 +70,29 @@ static double combine(int reduction, double y, double u)
     }
 }
 
+static int64_t combine_whole(QnDtype dtype, int reduction, int64_t y, int64_t u)
+{
+    switch (reduction) {
+    case QN_SCATTER_ADD: return qn_whole_add(y, u);
+    case QN_SCATTER_MUL: return qn_whole_mul(y, u);
+    case QN_SCATTER_MAX: return qn_whole_less(dtype, y, u) ? u : y;
+    case QN_SCATTER_MIN: return qn_whole_less(dtype, u, y) ? u : y;
+    default: return u;
+    }
+}
+
+static void combine_at(const QnRefArgs *a, int reduction, int64_t at, int64_t from)
+{
+    double *y = &a->out[0][at];
+    QnDtype dtype = a->in_type[0]->dtype;
+    if (qn_whole_is(a))
+        qn_whole_put(a, 0, at,
+                     combine_whole(dtype, reduction, qn_dtype_whole_of(dtype, *y, a->i64_bits),
+                                   qn_whole_at(a, 2, from)));
+    else
+        *y = combine(reduction, *y, a->in[2][from]);
+}
+
 static QnStatus scatter_elements_ref(const QnRefArgs *a)
 {
     const Attr *attr = a->attr;
@@ -82,7 +106,7 @@ static QnStatus scatter_elements_ref(const QnRefArgs *a)
         int64_t j;
         QN_TRY(qn_region_index("scatter_elements", a->in[1][i], i, s->dim[axis], true, &j));
         int64_t at = qn_util_offset(s->rank, index, stride) + (j - index[axis]) * stride[axis];
-        a->out[0][at] = combine(attr->reduction, a->out[0][at], a->in[2][i]);
+        combine_at(a, attr->reduction, at, i);
         qn_util_next(from, index);
     }
     return QN_OK;
@@ -136,7 +160,8 @@ const QnOp qn_op_scatter_elements = {
     .version = 1,
     .doc = "elements replaced or combined where indices say",
     .n_in = 3,
-    .traits = QN_ANY_DTYPE,
+    .traits = QN_ANY_DTYPE | QN_WHOLE,
+    .index_in = 1u << 1,
     QN_ATTRS(Attr, scatter_elements_fields),
     .infer = scatter_elements_infer,
     .cost = scatter_elements_cost,

@@ -5,6 +5,7 @@
 
 #ifdef QN_HOST
 #include "ops/region.h"
+#include "ops/whole.h"
 
 typedef struct Attr {
     int64_t batch_dims;
@@ -68,8 +69,14 @@ static QnStatus scatter_nd_ref(const QnRefArgs *a)
         int64_t at;
         QN_TRY(qn_region_tuple("scatter_nd", &t, a->in[1], p, &at));
         for (int64_t i = 0; i < t.slice; i++) {
-            double u = a->in[2][p * t.slice + i];
-            a->out[0][at + i] = attr->reduction == QN_SCATTER_ADD ? a->out[0][at + i] + u : u;
+            int64_t from = p * t.slice + i;
+            double *y = &a->out[0][at + i], u = a->in[2][from];
+            if (attr->reduction == QN_SCATTER_ADD && qn_whole_is(a))
+                qn_whole_put(a, 0, at + i,
+                             qn_whole_add(qn_dtype_whole_of(a->in_type[0]->dtype, *y, a->i64_bits),
+                                          qn_whole_at(a, 2, from)));
+            else
+                *y = attr->reduction == QN_SCATTER_ADD ? *y + u : u;
         }
     }
     return QN_OK;
@@ -110,7 +117,8 @@ const QnOp qn_op_scatter_nd = {
     .version = 1,
     .doc = "slices replaced or added to by tuples of indices",
     .n_in = 3,
-    .traits = QN_ANY_DTYPE,
+    .traits = QN_ANY_DTYPE | QN_WHOLE,
+    .index_in = 1u << 1,
     QN_ATTRS(Attr, scatter_nd_fields),
     .infer = scatter_nd_infer,
     .cost = scatter_nd_cost,

@@ -10,6 +10,11 @@ QN_SCALAR qn_long sign_i(qn_long x)
 {
     return (x > 0) - (x < 0);
 }
+
+QN_SCALAR qn_ulong sign_u(qn_ulong x)
+{
+    return x != 0;
+}
 QN_MAP1(sign)
 
 #ifdef QN_HOST
@@ -18,6 +23,11 @@ static double sign_ref(const double *x, const double *param)
 {
     (void)param;
     return x[0] > 0 ? 1 : x[0] < 0 ? -1 : x[0];
+}
+
+static uint64_t sign_ref_uint(const uint64_t *x)
+{
+    return sign_u(x[0]);
 }
 
 static int64_t sign_ref_int(const int64_t *x)
@@ -41,7 +51,9 @@ const QnOp qn_op_sign = {
     .doc = "-1, 0 or 1",
     .n_in = 1,
     .traits = QN_MAP | QN_ANY_LAYOUT | QN_NO_GRAD,
-    .map = &(const QnMapInfo){ .ref = sign_ref, .ref_int = sign_ref_int, .flops = 1 },
+    .map =
+        &(const QnMapInfo){
+            .ref = sign_ref, .ref_int = sign_ref_int, .ref_uint = sign_ref_uint, .flops = 1 },
     .device = QN_TEXT(sign),
     QN_SAMPLES(sign_samples),
 };

@@ -83,7 +83,7 @@ const QnOp qn_op_sort = {
     .doc = "elements in order along an axis and where they were",
     .n_in = 1,
     .n_out = 2,
-    .traits = QN_ROWWISE,
+    .traits = QN_ROWWISE | QN_WHOLE,
     QN_ATTRS(Attr, sort_fields),
     .infer = sort_infer,
     .ref = sort_ref,

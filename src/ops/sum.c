@@ -25,7 +25,8 @@ QN_KERNEL sum_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long
 #endif
 
 #ifdef QN_HOST
-#include "ops/util.h"
+#include "ops/fold.h"
+#include "ops/whole.h"
 
 static const QnAttrField sum_fields[] = { QN_REDUCE_FIELDS };
 
@@ -41,8 +42,16 @@ static QnCost sum_cost(const QnNode *n)
                      .bytes_written = (double)qn_type_bytes(&n->out[0].type) };
 }
 
+static int64_t sum_whole(QnDtype dtype, int64_t s, int64_t x)
+{
+    (void)dtype;
+    return qn_whole_add(s, x);
+}
+
 static QnStatus sum_ref(const QnRefArgs *a)
 {
+    if (qn_whole_is(a))
+        return qn_fold_whole_ref(a, "sum", sum_whole, 0);
     const QnReduceAttr *attr = a->attr;
     const QnShape *s = &a->in_type[0]->shape;
     unsigned mask;
@@ -72,11 +81,7 @@ static void sum_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 
 static QnStatus sum_call(const QnNode *n, QnDeviceCall *c)
 {
-    const QnReduceAttr *attr = n->attr;
-    const QnShape *s = &n->in[0]->type.shape;
-    unsigned mask;
-    QN_TRY(qn_util_axes_mask("sum", s, &attr->axes, &mask));
-    return qn_util_reduce_call("sum_mid", s, mask, c);
+    return qn_fold_call(n, "sum_mid", c);
 }
 
 static const QnSample sum_samples[] = {
@@ -112,7 +117,7 @@ const QnOp qn_op_sum = {
     .version = 1,
     .doc = "sum over axes",
     .n_in = 1,
-    .traits = QN_REDUCE,
+    .traits = QN_REDUCE | QN_WHOLE,
     QN_ATTRS(QnReduceAttr, sum_fields),
     .infer = sum_infer,
     .cost = sum_cost,

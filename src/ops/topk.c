@@ -87,7 +87,7 @@ const QnOp qn_op_topk = {
     .doc = "the k greatest elements along an axis and where they are",
     .n_in = 1,
     .n_out = 2,
-    .traits = QN_ROWWISE,
+    .traits = QN_ROWWISE | QN_WHOLE,
     QN_ATTRS(Attr, topk_fields),
     .infer = topk_infer,
     .ref = topk_ref,

@@ -234,14 +234,24 @@ static void print_offsets(const QnNode *n, const Axes *a, QnStr *s)
     }
 }
 
+/* A u64 is a qn_long of its bits: where that differs, the operator has <op>_u over qn_ulong. */
 static void print_call(const Group *g, const QnBodyInstr *x, bool exact, QnStr *s)
 {
     double param[QN_MAP_MAX_PARAM];
     int n_param = x->attr && !exact ? qn_attr_floats(x->op, x->attr, param) : 0;
-    qn_str_printf(s, "%s_%s(", x->op->name, exact ? "i" : "f");
+    QnDtype last = operand_dtype(g, x->arg[x->op->n_in - 1]);
+    bool is_unsigned = exact && last == QN_DTYPE_U64 && x->op->map->ref_uint;
+    qn_str_printf(s, "%s%s_%s(", is_unsigned ? "(qn_long)" : "", x->op->name,
+                  is_unsigned ? "u"
+                  : exact     ? "i"
+                              : "f");
     for (int k = 0; k < x->op->n_in; k++) {
-        bool convert = !exact && is_whole(operand_dtype(g, x->arg[k]));
-        qn_str_printf(s, "%s%sv%d", k ? ", " : "", convert ? "(float)" : "", x->arg[k]);
+        QnDtype d = operand_dtype(g, x->arg[k]);
+        const char *convert = exact || !is_whole(d) ? ""
+                              : d == QN_DTYPE_U64   ? "(float)(qn_ulong)"
+                                                    : "(float)";
+        qn_str_printf(s, "%s%s%sv%d", k ? ", " : "", is_unsigned ? "(qn_ulong)" : "", convert,
+                      x->arg[k]);
     }
     for (int k = 0; k < n_param; k++) {
         qn_str_add(s, ", ");

@@ -13,9 +13,12 @@
 #include "ops/opencl.h"
 #endif
 
-static const QnDtype types[] = { QN_DTYPE_F32, QN_DTYPE_F16, QN_DTYPE_BF16,
-                                 QN_DTYPE_F64, QN_DTYPE_I8,  QN_DTYPE_U8,
-                                 QN_DTYPE_I32, QN_DTYPE_I64, QN_DTYPE_BOOL };
+static const QnDtype types[] = {
+    QN_DTYPE_F32,    QN_DTYPE_F16,        QN_DTYPE_BF16,   QN_DTYPE_F64,      QN_DTYPE_I8,
+    QN_DTYPE_U8,     QN_DTYPE_I32,        QN_DTYPE_I64,    QN_DTYPE_BOOL,     QN_DTYPE_I16,
+    QN_DTYPE_U16,    QN_DTYPE_U32,        QN_DTYPE_U64,    QN_DTYPE_F8E4M3FN, QN_DTYPE_F8E4M3FNUZ,
+    QN_DTYPE_F8E5M2, QN_DTYPE_F8E5M2FNUZ, QN_DTYPE_F4E2M1, QN_DTYPE_I4,       QN_DTYPE_U4
+};
 enum { N_TYPES = QN_COUNT(types), N_FLOATS = 4, MAX_KERNELS = 512 };
 
 /* Samples that ran, by operator, type, kernel; and by operator and type on the device. */
@@ -207,7 +210,7 @@ static void print_head(QnStr *s)
            "nothing runs it; an empty cell: it does not take the\ntype, or its samples are for f32 "
            "alone. OpenCL C runs on\n"
            "whatever device there is, such as PoCL on a CPU.\n\n"
-           "| operator | f32 | f16 | bf16 | f64 | integers and bool | OpenCL C |\n"
+           "| operator | f32 | f16 | bf16 | f64 | other types | OpenCL C |\n"
            "|---|---|---|---|---|---|---|\n");
 }
 
@@ -229,6 +232,26 @@ static void print_cell(QnStr *s, int o, int t)
         qn_str_add(s, op->lower ? "*parts*" : "*none*");
 }
 
+/* The other types; "all" if it is all of them, "integers" if of i8 to u64. */
+static void print_others(QnStr *s, int o)
+{
+    bool takes_all = true, takes_ints = true, any[N_TYPES] = { false };
+    for (int t = N_FLOATS; t < N_TYPES; t++) {
+        any[t] = all_ops[o]->lower && takes[o][t];
+        for (int i = 0; i < qn_backend_cpu.n_kernels; i++)
+            any[t] |= ran[o][t][i] > 0;
+        takes_all &= any[t];
+        takes_ints &= any[t] || !qn_dtype_is_int(types[t]) || qn_dtype_is_storage(types[t]);
+    }
+    if (takes_all || takes_ints)
+        qn_str_add(s, takes_all ? " all" : " integers");
+    for (int t = N_FLOATS; t < N_TYPES && !takes_all; t++) {
+        bool named = takes_ints && qn_dtype_is_int(types[t]) && !qn_dtype_is_storage(types[t]);
+        if (any[t] && !named)
+            qn_str_printf(s, " %s", qn_dtype_name(types[t]));
+    }
+}
+
 static void print_row(QnStr *s, int o)
 {
     const QnOp *op = all_ops[o];
@@ -238,12 +261,7 @@ static void print_row(QnStr *s, int o)
         print_cell(s, o, t);
         qn_str_add(s, " |");
     }
-    for (int t = N_FLOATS; t < N_TYPES; t++) {
-        bool any = op->lower && takes[o][t];
-        for (int i = 0; i < qn_backend_cpu.n_kernels; i++)
-            any |= ran[o][t][i] > 0;
-        qn_str_printf(s, "%s%s", any ? " " : "", any ? qn_dtype_name(types[t]) : "");
-    }
+    print_others(s, o);
     qn_str_add(s, " |");
     for (int t = 0; t < 3; t++)
         qn_str_printf(s, "%s%s", on_device[o][t] ? " " : "",

@@ -88,8 +88,8 @@ static void test_functions_agree_with_traits(void **state)
             COMPLAIN(op, "device text without .call");
         if (op->call && !op->device)
             COMPLAIN(op, ".call without device text");
-        if (op->index_in && !(op->traits & QN_MOVES_DATA))
-            COMPLAIN(op, ".index_in is for QN_MOVES_DATA");
+        if (op->index_in && !(op->traits & (QN_MOVES_DATA | QN_WHOLE)))
+            COMPLAIN(op, ".index_in is for QN_MOVES_DATA and QN_WHOLE");
         if (leaf && op->n_in)
             COMPLAIN(op, "a leaf has no inputs");
         if (op->n_in_max && op->n_in_max < op->n_in)
