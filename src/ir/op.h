@@ -106,9 +106,9 @@ typedef enum QnTrait {
     QN_FLOAT_ONLY = 1 << 12, /* maps: integer and bool inputs are refused */
     QN_INPUT = 1 << 13,      /* a leaf that is fed; its string attribute "name" says by what name */
     QN_STATE = 1 << 14,      /* a leaf that lives across runs, with a "name" likewise */
-    QN_WHOLE = 1 << 16,      /* its reference computes integers exactly, and they wrap */
     QN_ANY_DTYPE = 1 << 15,  /* takes dtypes that are for storage alone, as leaves and operators
                               * that move data do */
+    QN_WHOLE = 1 << 16,      /* its reference computes integers exactly, and they wrap */
 } QnTrait;
 
 /* ---- maps ------------------------------------------------------------------------------------ */

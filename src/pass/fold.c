@@ -218,7 +218,7 @@ static bool fold_twice(QnGraph *g, QnNode *n, const QnPipelineOptions *o)
 static bool fold_neg(QnGraph *g, QnNode *n, const QnPipelineOptions *o)
 {
     QnDtype d = n->out[0].type.dtype;
-    return (qn_dtype_is_float(d) || d == QN_DTYPE_I64) && fold_twice(g, n, o);
+    return d != QN_DTYPE_BOOL && fold_twice(g, n, o); /* integers wrap, the least one too */
 }
 
 static bool fold_where(QnGraph *g, QnNode *n, const QnPipelineOptions *o)

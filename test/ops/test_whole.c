@@ -231,6 +231,42 @@ static void test_moves_of_every_dtype(void **state)
     }
 }
 
+/* Composites that move data are lowered to what was tested above; here they must be taken. */
+static void test_everything_that_moves_takes_every_dtype(void **state)
+{
+    for (int i = 0; i < QN_DTYPE_COUNT; i++) {
+        QnDtype d = (QnDtype)i;
+        QnGraph *g = qn_graph_new();
+        QnValue *x = give(g, d, QN_SHAPE(1, 4, 2, 2)), *at = give(g, QN_DTYPE_I64, QN_SHAPE(2));
+        QnValue *m = give(g, d, QN_SHAPE(4, 3)), *u = give(g, d, QN_SHAPE(2, 3));
+        QnValue *to = qn_expand(g, qn_reshape(g, at, &QN_SHAPE(2, 1)), &QN_SHAPE(2, 3));
+        QnPadAttr pad = { .before = QN_INTS(1, 0), .after = QN_INTS(0, 2), .value = 1 };
+        QnSliceAttr cut = {
+            .axes = QN_INTS(1), .starts = QN_INTS(0), .ends = QN_INTS(3), .steps = QN_INTS(2)
+        };
+        qn_depth_to_space(g, x, 2, false);
+        qn_space_to_depth(g, x, 2);
+        qn_tile(g, x, QN_INTS(1, 2, 1, 1));
+        qn_flip(g, x, QN_INTS(1));
+        qn_roll(g, x, QN_INTS(1), QN_INTS(1));
+        qn_expand(g, x, &QN_SHAPE(3, 4, 2, 2));
+        qn_concat(g, (QnValue *[]){ x, x }, 2, 1);
+        qn_pad(g, m, &pad);
+        qn_slice(g, m, &cut);
+        qn_gather_elements(g, m, to, 0);
+        qn_scatter_elements(g, m, to, u, 0, QN_SCATTER_NONE);
+        qn_embedding(g, m, at);
+        qn_one_hot(g, at, 3, d);
+        qn_eye(g, 3, 3, 0, d);
+        qn_full(g, 1, d, &QN_SHAPE(2));
+        if (d != QN_DTYPE_BOOL)
+            qn_arange(g, 0, 1, 4, d);
+        if (qn_graph_check(g) != QN_OK)
+            fail_msg("%s: %s", qn_dtype_name(d), qn_error_last()->text);
+        qn_graph_free(g);
+    }
+}
+
 /* What is folded at compile time is as exact. */
 static void test_folding(void **state)
 {
