@@ -13,6 +13,7 @@ QN_SCALAR qn_long bit_shift_left_i(qn_long a, qn_long b)
 }
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus bit_shift_left_infer(QnInfer *c)
 {
@@ -50,6 +51,21 @@ QN_API QnValue *qn_bit_shift_left(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_bit_shift_left, NULL, a, b);
 }
 
+/* Of both directions. */
+static QnStatus bit_shift_import(QnOnnxNode *n)
+{
+    QnValue *a = qn_onnx_in(n, 0), *b = qn_onnx_in(n, 1);
+    if (qn_onnx_is(n, "direction", "LEFT", ""))
+        return qn_onnx_out0(n, qn_bit_shift_left(n->g, a, b));
+    if (qn_onnx_is(n, "direction", "RIGHT", ""))
+        return qn_onnx_out0(n, qn_bit_shift_right(n->g, a, b));
+    return qn_onnx_refuse(n, "the direction must be LEFT or RIGHT");
+}
+
+static const QnOnnxMap bit_shift_onnx[] = {
+    { .name = "BitShift", .since = 11, .import = bit_shift_import },
+};
+
 const QnOp qn_op_bit_shift_left = {
     .name = "bit_shift_left",
     .version = 1,
@@ -61,6 +77,7 @@ const QnOp qn_op_bit_shift_left = {
                                .ref_int = bit_shift_left_ref_int,
                                .flops = 1 },
     .device = QN_TEXT(bit_shift_left),
+    QN_ONNX(bit_shift_onnx),
     QN_SAMPLES(bit_shift_left_samples),
 };
 #endif

@@ -13,6 +13,7 @@ QN_SCALAR qn_long bitwise_and_i(qn_long a, qn_long b)
 QN_MAP2(bitwise_and)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus bitwise_and_infer(QnInfer *c)
 {
@@ -53,6 +54,8 @@ QN_API QnValue *qn_bitwise_and(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_bitwise_and, NULL, a, b);
 }
 
+static const QnOnnxMap bitwise_and_onnx[] = { { .name = "BitwiseAnd", .since = 18 } };
+
 const QnOp qn_op_bitwise_and = {
     .name = "bitwise_and",
     .version = 1,
@@ -62,6 +65,7 @@ const QnOp qn_op_bitwise_and = {
     .infer = bitwise_and_infer,
     .map = &(const QnMapInfo){ .ref = bitwise_and_ref, .ref_int = bitwise_and_ref_int, .flops = 1 },
     .device = QN_TEXT(bitwise_and),
+    QN_ONNX(bitwise_and_onnx),
     QN_SAMPLES(bitwise_and_samples),
 };
 #endif

@@ -7,6 +7,7 @@ QN_SCALAR qn_long bitwise_not_i(qn_long x)
 }
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus bitwise_not_infer(QnInfer *c)
 {
@@ -40,6 +41,8 @@ QN_API QnValue *qn_bitwise_not(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_bitwise_not, NULL, x);
 }
 
+static const QnOnnxMap bitwise_not_onnx[] = { { .name = "BitwiseNot", .since = 18 } };
+
 const QnOp qn_op_bitwise_not = {
     .name = "bitwise_not",
     .version = 1,
@@ -49,6 +52,7 @@ const QnOp qn_op_bitwise_not = {
     .infer = bitwise_not_infer,
     .map = &(const QnMapInfo){ .ref = bitwise_not_ref, .ref_int = bitwise_not_ref_int, .flops = 1 },
     .device = QN_TEXT(bitwise_not),
+    QN_ONNX(bitwise_not_onnx),
     QN_SAMPLES(bitwise_not_samples),
 };
 #endif

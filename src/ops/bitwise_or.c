@@ -13,6 +13,7 @@ QN_SCALAR qn_long bitwise_or_i(qn_long a, qn_long b)
 QN_MAP2(bitwise_or)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus bitwise_or_infer(QnInfer *c)
 {
@@ -53,6 +54,8 @@ QN_API QnValue *qn_bitwise_or(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_bitwise_or, NULL, a, b);
 }
 
+static const QnOnnxMap bitwise_or_onnx[] = { { .name = "BitwiseOr", .since = 18 } };
+
 const QnOp qn_op_bitwise_or = {
     .name = "bitwise_or",
     .version = 1,
@@ -62,6 +65,7 @@ const QnOp qn_op_bitwise_or = {
     .infer = bitwise_or_infer,
     .map = &(const QnMapInfo){ .ref = bitwise_or_ref, .ref_int = bitwise_or_ref_int, .flops = 1 },
     .device = QN_TEXT(bitwise_or),
+    QN_ONNX(bitwise_or_onnx),
     QN_SAMPLES(bitwise_or_samples),
 };
 #endif

@@ -13,6 +13,7 @@ QN_SCALAR qn_long bitwise_xor_i(qn_long a, qn_long b)
 QN_MAP2(bitwise_xor)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus bitwise_xor_infer(QnInfer *c)
 {
@@ -53,6 +54,8 @@ QN_API QnValue *qn_bitwise_xor(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_bitwise_xor, NULL, a, b);
 }
 
+static const QnOnnxMap bitwise_xor_onnx[] = { { .name = "BitwiseXor", .since = 18 } };
+
 const QnOp qn_op_bitwise_xor = {
     .name = "bitwise_xor",
     .version = 1,
@@ -62,6 +65,7 @@ const QnOp qn_op_bitwise_xor = {
     .infer = bitwise_xor_infer,
     .map = &(const QnMapInfo){ .ref = bitwise_xor_ref, .ref_int = bitwise_xor_ref_int, .flops = 1 },
     .device = QN_TEXT(bitwise_xor),
+    QN_ONNX(bitwise_xor_onnx),
     QN_SAMPLES(bitwise_xor_samples),
 };
 #endif

@@ -73,6 +73,7 @@ const QnOp qn_op_dequantize_linear = {
     .doc = "integers to floats by scale and zero point",
     .n_in = 2,
     .n_in_max = 3,
+    .traits = QN_ANY_DTYPE,
     QN_ATTRS(Attr, dequantize_linear_fields),
     .infer = dequantize_linear_infer,
     .lower = dequantize_linear_lower,

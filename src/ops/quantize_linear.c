@@ -83,7 +83,7 @@ const QnOp qn_op_quantize_linear = {
     .doc = "floats to integers by scale and zero point",
     .n_in = 2,
     .n_in_max = 3,
-    .traits = QN_NO_GRAD,
+    .traits = QN_NO_GRAD | QN_ANY_DTYPE,
     QN_ATTRS(Attr, quantize_linear_fields),
     .infer = quantize_linear_infer,
     .lower = quantize_linear_lower,

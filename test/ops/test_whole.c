@@ -257,6 +257,11 @@ static void test_everything_that_moves_takes_every_dtype(void **state)
         qn_scatter_elements(g, m, to, u, 0, QN_SCATTER_NONE);
         qn_embedding(g, m, at);
         qn_one_hot(g, at, 3, d);
+        if (qn_dtype_is_storage(d)) {
+            QnValue *scale = qn_full(g, 2, QN_DTYPE_F32, &(QnShape){ 0 });
+            QnValue *real = qn_dequantize_linear(g, m, scale, NULL, 0, 0);
+            qn_quantize_linear(g, real, scale, NULL, d, 0, 0);
+        }
         qn_eye(g, 3, 3, 0, d);
         qn_full(g, 1, d, &QN_SHAPE(2));
         if (d != QN_DTYPE_BOOL)
