@@ -3,6 +3,8 @@
 #include "ops/norm.h"
 #include "ops/ops.h"
 
+#include <string.h>
+
 /* ---- BatchNormalization ---------------------------------------------------------------------- */
 
 /* Whether the batch's own statistics are taken: opset 14 says so, 7 to 13 by the number of outputs,
@@ -80,7 +82,122 @@ static QnStatus import_batch_norm(QnOnnxNode *n)
     return qn_onnx_out0(n, x->shape.rank == 1 ? qn_squeeze(n->g, v, 1) : v);
 }
 
+/* ---- LayerNormalization, RMSNormalization ---------------------------------------------------- */
+
+/* Whether operand i has just the axes [from, rank) of x, as our operators want their parameters. */
+static bool spans(const QnOnnxNode *n, int i, const QnShape *x, int from)
+{
+    const QnType *t = qn_onnx_type(n, i);
+    bool same = t && t->shape.rank == x->rank - from;
+    for (int k = 0; same && k < t->shape.rank; k++)
+        same = t->shape.dim[k] == x->dim[from + k];
+    return same;
+}
+
+/* Mean and inverse deviation have x's rank in ONNX. */
+static QnStatus out_stat(QnOnnxNode *n, int i, QnValue *v, const QnShape *x, int axis)
+{
+    QnShape s = *x;
+    for (int k = axis; k < s.rank; k++)
+        s.dim[k] = 1;
+    return i < n->n_out && n->out_used[i] ? qn_onnx_out(n, i, qn_reshape(n->g, v, &s)) : QN_OK;
+}
+
+/* The type that the statistics are computed in. */
+static QnStatus stash_type(const QnOnnxNode *n, QnDtype t, QnDtype *out)
+{
+    int64_t number = qn_onnx_int(n, "stash_type", 1);
+    if (!qn_dtype_is_float(t))
+        return qn_fail(QN_EDTYPE, "input 0 is %s; it must be floats", qn_dtype_name(t));
+    if (!qn_onnx_dtype(number, out) || !qn_dtype_is_float(*out))
+        return qn_fail(QN_EFORMAT, "attribute 'stash_type' is %lld", (long long)number);
+    if (qn_dtype_bytes(*out) < 4 || t == QN_DTYPE_F64) /* ours never are narrower */
+        *out = qn_norm_stat(t);
+    return QN_OK;
+}
+
+static QnStatus import_layer_norm(QnOnnxNode *n)
+{
+    const QnType *x = qn_onnx_type(n, 0);
+    double eps = qn_onnx_float(n, "epsilon", 1e-5);
+    int axis;
+    QnDtype stat;
+    if (!x)
+        return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
+    QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", -1), x->shape.rank, &axis));
+    QN_TRY(stash_type(n, x->dtype, &stat));
+    bool rms = !strcmp(n->op, "RMSNormalization"), has_bias = qn_onnx_has(n, 2);
+    bool inside = spans(n, 1, &x->shape, axis) && (!has_bias || spans(n, 2, &x->shape, axis));
+    QnValue *scale = qn_onnx_in(n, 1), *bias = qn_onnx_in_or(n, 2, NULL), *v = qn_onnx_in(n, 0);
+    QnNode *node =
+        rms ? qn_rms_norm_node(n->g, v, inside ? scale : NULL, axis, eps)
+            : qn_layer_norm_node(n->g, v, inside ? scale : NULL, inside ? bias : NULL, axis, eps);
+    QnValue *y = qn_node_out(n->g, node, 0);
+    if (!inside)
+        y = qn_mul(n->g, y, scale);
+    if (!inside && bias)
+        y = qn_add(n->g, y, bias);
+    QN_TRY(qn_onnx_out0(n, y));
+    if (rms)
+        return QN_OK;
+    QN_TRY(out_stat(n, 1, qn_cast(n->g, qn_node_out(n->g, node, 1), stat), &x->shape, axis));
+    return out_stat(n, 2, qn_cast(n->g, qn_node_out(n->g, node, 2), stat), &x->shape, axis);
+}
+
+/* ---- GroupNormalization ---------------------------------------------------------------------- */
+
+/* Opset 18 has a scale and a bias for each group, 21 for each channel. */
+static QnValue *for_channels(QnOnnxNode *n, int i, int64_t groups, int64_t channels)
+{
+    const QnType *t = qn_onnx_type(n, i);
+    QnValue *v = qn_onnx_in(n, i);
+    if (n->opset >= 21 || !t || qn_shape_count(&t->shape) != groups || groups == channels)
+        return v;
+    v = qn_expand(n->g, qn_reshape(n->g, v, &QN_SHAPE(groups, 1)),
+                  &QN_SHAPE(groups, channels / groups));
+    return qn_reshape(n->g, v, &QN_SHAPE(channels));
+}
+
+static QnStatus import_group_norm(QnOnnxNode *n)
+{
+    const QnType *x = qn_onnx_type(n, 0);
+    int64_t groups = qn_onnx_int(n, "num_groups", 0);
+    if (!x || x->shape.rank < 2 || groups < 1 || x->shape.dim[1] % groups)
+        return qn_fail(QN_ESHAPE, "input 0 must be (N,C,...) with C in %lld groups",
+                       (long long)groups);
+    int64_t channels = x->shape.dim[1];
+    return qn_onnx_out0(n,
+                        qn_group_norm(n->g, qn_onnx_in(n, 0), for_channels(n, 1, groups, channels),
+                                      for_channels(n, 2, groups, channels), groups,
+                                      qn_onnx_float(n, "epsilon", 1e-5)));
+}
+
+/* ---- GlobalLpPool ---------------------------------------------------------------------------- */
+
+static QnStatus import_global_lp_pool(QnOnnxNode *n)
+{
+    const QnType *x = qn_onnx_type(n, 0);
+    const QnOnnxAttr *a = qn_onnx_attr(n, "p"); /* a float in opset 1 */
+    double p = a && a->kind == QN_ONNX_FLOAT ? (double)a->f : (double)qn_onnx_int(n, "p", 2);
+    QnInts axes = { .v = { 2, 3, 4, 5, 6, 7 } };
+    if (!x || x->shape.rank < 3 || !(p >= 1))
+        return qn_fail(QN_ESHAPE, "input 0 must be (N,C,spatial...), p at least 1");
+    axes.n = x->shape.rank - 2;
+    QnValue *v = qn_onnx_in(n, 0);
+    if (p == 1)
+        return qn_onnx_out0(n, qn_norm_l1(n->g, v, axes, true));
+    if (p == 2)
+        return qn_onnx_out0(n, qn_norm_l2(n->g, v, axes, true));
+    v = qn_pow(n->g, qn_abs(n->g, v), qn_scalar_like(n->g, v, p));
+    v = qn_sum(n->g, v, axes, true);
+    return qn_onnx_out0(n, qn_pow(n->g, v, qn_scalar_like(n->g, v, 1 / p)));
+}
+
 const QnOnnxMap qn_onnx_norm[] = {
     { "BatchNormalization", NULL, 1, 0, import_batch_norm, NULL },
+    { "LayerNormalization", NULL, 17, 0, import_layer_norm, NULL },
+    { "RMSNormalization", NULL, 23, 0, import_layer_norm, NULL },
+    { "GroupNormalization", NULL, 18, 0, import_group_norm, NULL },
+    { "GlobalLpPool", NULL, 1, 0, import_global_lp_pool, NULL },
     { 0 },
 };

@@ -5,6 +5,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 
 typedef struct Attr {
     QnDims size;
@@ -91,6 +92,23 @@ QN_API QnValue *qn_affine_grid(QnGraph *g, QnValue *theta, const QnDims *size, b
     return qn_emit1(g, &qn_op_affine_grid, &(Attr){ *size, align_corners }, theta);
 }
 
+static QnStatus affine_grid_import(QnOnnxNode *n)
+{
+    QnInts size;
+    QN_TRY(qn_onnx_in_ints(n, 1, &size)); /* (N,C,spatial...) */
+    QnDims spatial = { .n = size.n - 2 };
+    if (size.n < 4 || size.n > 5)
+        return qn_fail(QN_ESHAPE, "a size of %d dims; it must be (N,C,H,W) or (N,C,D,H,W)", size.n);
+    for (int i = 0; i < spatial.n; i++)
+        spatial.d[i] = size.v[2 + i];
+    bool align = qn_onnx_int(n, "align_corners", 0) != 0;
+    return qn_onnx_out0(n, qn_affine_grid(n->g, qn_onnx_in(n, 0), &spatial, align));
+}
+
+static const QnOnnxMap affine_grid_onnx[] = {
+    { .name = "AffineGrid", .since = 20, .import = affine_grid_import },
+};
+
 const QnOp qn_op_affine_grid = {
     .name = "affine_grid",
     .version = 1,
@@ -99,6 +117,7 @@ const QnOp qn_op_affine_grid = {
     QN_ATTRS(Attr, affine_grid_fields),
     .infer = affine_grid_infer,
     .lower = affine_grid_lower,
+    QN_ONNX(affine_grid_onnx),
     QN_SAMPLES(affine_grid_samples),
 };
 #endif

@@ -4,6 +4,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 #include "ops/window.h"
 
@@ -141,6 +142,24 @@ QN_API QnValue *qn_col2im(QnGraph *g, QnValue *x, QnInts image, QnInts kernel, Q
     return qn_emit1(g, &qn_op_col2im, &(Attr){ image, kernel, strides, pads, dilations }, x);
 }
 
+static QnStatus col2im_import(QnOnnxNode *n)
+{
+    QnInts image, block, strides, pads, dilations;
+    QN_TRY(qn_onnx_in_ints(n, 1, &image));
+    QN_TRY(qn_onnx_in_ints(n, 2, &block));
+    qn_onnx_ints(n, "strides", &strides);
+    qn_onnx_ints(n, "pads", &pads);
+    qn_onnx_ints(n, "dilations", &dilations);
+    if (image.n > 3)
+        return qn_onnx_refuse(n, "%d spatial axes, at most 3 are supported", image.n);
+    return qn_onnx_out0(n,
+                        qn_col2im(n->g, qn_onnx_in(n, 0), image, block, strides, pads, dilations));
+}
+
+static const QnOnnxMap col2im_onnx[] = {
+    { .name = "Col2Im", .since = 18, .import = col2im_import },
+};
+
 const QnOp qn_op_col2im = {
     .name = "col2im",
     .version = 1,
@@ -149,6 +168,7 @@ const QnOp qn_op_col2im = {
     QN_ATTRS(Attr, col2im_fields),
     .infer = col2im_infer,
     .lower = col2im_lower,
+    QN_ONNX(col2im_onnx),
     QN_SAMPLES(col2im_samples),
 };
 #endif

@@ -6,6 +6,8 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx_window.h"
+#include "ops/ops.h"
 #include "ops/window.h"
 
 typedef struct Attr {
@@ -92,6 +94,77 @@ QN_API QnValue *qn_conv_transpose(QnGraph *g, QnValue *x, QnValue *w, QnValue *b
                     (QnValue *[]){ x, w, bias }, bias ? 3 : 2);
 }
 
+/* Per axis: the output's size without pads is stride * (in - 1) + output_padding + extent; pads
+ * take away from both ends so much that output_shape, or with SAME in * stride, is left. */
+static QnStatus conv_transpose_pads(const QnOnnxNode *n, const QnShape *x, const QnShape *w,
+                                    QnConvAttr *attr, QnInts *extra)
+{
+    int axes = x->rank - 2;
+    QnInts shape;
+    bool given = qn_onnx_ints(n, "output_shape", &shape);
+    bool upper = qn_onnx_is(n, "auto_pad", "SAME_UPPER", "NOTSET");
+    bool same = upper || qn_onnx_is(n, "auto_pad", "SAME_LOWER", "NOTSET");
+    if (qn_onnx_ints(n, "output_padding", extra) && extra->n != axes)
+        return qn_fail(QN_EFORMAT, "attribute 'output_padding' has %d numbers, %d are needed",
+                       extra->n, axes);
+    if (given && shape.n != axes && shape.n != x->rank)
+        return qn_fail(QN_EFORMAT, "attribute 'output_shape' has %d numbers, %d are needed",
+                       shape.n, axes);
+    extra->n = axes;
+    for (int i = 0; i < axes && (given || same); i++) {
+        int64_t full = attr->strides.v[i] * (x->dim[2 + i] - 1) + extra->v[i] +
+                       attr->dilations.v[i] * (w->dim[2 + i] - 1) + 1;
+        int64_t want = given ? shape.v[shape.n - axes + i] : x->dim[2 + i] * attr->strides.v[i];
+        int64_t pad = QN_MAX(full - want, 0);
+        if (want < 0 || want > INT32_MAX)
+            return qn_fail(QN_EFORMAT, "attribute 'output_shape' holds %lld", (long long)want);
+        attr->pads.v[i] = upper ? pad / 2 : pad - pad / 2;
+        attr->pads.v[axes + i] = pad - attr->pads.v[i];
+        extra->v[i] += QN_MAX(want - full, 0); /* more than there is: zeros at the end */
+    }
+    return QN_OK;
+}
+
+/* What the operator's output_pads cannot add (a stride or more) is padded with the bias. */
+static QnStatus conv_transpose_import(QnOnnxNode *n)
+{
+    const QnShape *x;
+    const QnType *w = qn_onnx_type(n, 1);
+    QnConvAttr attr;
+    QnInts extra;
+    QN_TRY(qn_onnx_window_input(n, &x));
+    if (!w)
+        return qn_fail(QN_EDTYPE, "input 1 must be a tensor of numbers");
+    QN_TRY(qn_onnx_window_conv(n, x, &w->shape, &attr));
+    QN_TRY(conv_transpose_pads(n, x, &w->shape, &attr, &extra));
+    QnPadAttr pad = { .before = { .n = x->rank }, .after = { .n = x->rank } };
+    bool pads = false;
+    for (int i = 0; i < extra.n; i++) {
+        int64_t most = QN_MAX(attr.strides.v[i], attr.dilations.v[i]) - 1;
+        if (extra.v[i] < 0)
+            return qn_onnx_refuse(n, "output_padding of %lld", (long long)extra.v[i]);
+        pad.after.v[2 + i] = QN_MAX(extra.v[i] - most, 0);
+        extra.v[i] -= pad.after.v[2 + i];
+        pads |= pad.after.v[2 + i] > 0;
+    }
+    QnValue *bias = qn_onnx_in_or(n, 2, NULL);
+    QnValue *y = qn_conv_transpose(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1), pads ? NULL : bias,
+                                   &attr, extra);
+    if (!pads || qn_value_is_poison(y))
+        return qn_onnx_out0(n, y);
+    y = qn_pad(n->g, y, &pad);
+    if (bias && !qn_value_is_poison(y))
+        y = qn_add(n->g, y,
+                   qn_reshape(n->g, bias,
+                              &(QnShape){ .rank = x->rank - 1,
+                                          .dim = { w->shape.dim[1] * attr.groups, 1, 1, 1 } }));
+    return qn_onnx_out0(n, y);
+}
+
+static const QnOnnxMap conv_transpose_onnx[] = {
+    { .name = "ConvTranspose", .since = 1, .import = conv_transpose_import },
+};
+
 const QnOp qn_op_conv_transpose = {
     .name = "conv_transpose",
     .version = 1,
@@ -101,6 +174,7 @@ const QnOp qn_op_conv_transpose = {
     QN_ATTRS(Attr, conv_transpose_fields),
     .infer = conv_transpose_infer,
     .lower = conv_transpose_lower,
+    QN_ONNX(conv_transpose_onnx),
     QN_SAMPLES(conv_transpose_samples),
 };
 #endif

@@ -6,6 +6,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx_window.h"
 #include "ops/region.h"
 #include "ops/sampler.h"
 #include "ops/window.h"
@@ -162,6 +163,26 @@ QN_API QnValue *qn_deform_conv(QnGraph *g, QnValue *x, QnValue *w, QnValue *offs
                            : 3);
 }
 
+static QnStatus deform_conv_import(QnOnnxNode *n)
+{
+    const QnShape *x;
+    const QnType *w = qn_onnx_type(n, 1);
+    QnDeformConvAttr attr = { .offset_groups = qn_onnx_int(n, "offset_group", 1) };
+    QN_TRY(qn_onnx_window_input(n, &x));
+    if (!w)
+        return qn_fail(QN_EDTYPE, "input 1 must be a tensor of numbers");
+    if (x->rank != 4)
+        return qn_onnx_refuse(n, "%d spatial axes, only two are supported", x->rank - 2);
+    QN_TRY(qn_onnx_window_conv(n, x, &w->shape, &attr.conv));
+    return qn_onnx_out0(n, qn_deform_conv(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1),
+                                          qn_onnx_in(n, 2), qn_onnx_in_or(n, 3, NULL),
+                                          qn_onnx_in_or(n, 4, NULL), &attr));
+}
+
+static const QnOnnxMap deform_conv_onnx[] = {
+    { .name = "DeformConv", .since = 19, .import = deform_conv_import },
+};
+
 const QnOp qn_op_deform_conv = {
     .name = "deform_conv",
     .version = 1,
@@ -171,6 +192,7 @@ const QnOp qn_op_deform_conv = {
     QN_ATTRS(QnDeformConvAttr, deform_conv_fields),
     .infer = deform_conv_infer,
     .lower = deform_conv_lower,
+    QN_ONNX(deform_conv_onnx),
     QN_SAMPLES(deform_conv_samples),
 };
 #endif

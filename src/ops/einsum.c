@@ -5,6 +5,8 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
+#include "ops/ops.h"
 #include "ops/util.h"
 
 enum { MAX_OPERANDS = 16, LETTERS = 52, LABELS = LETTERS + QN_MAX_RANK };
@@ -403,6 +405,35 @@ QN_API QnValue *qn_einsum(QnGraph *g, const char *equation, QnValue *const *x, i
     return qn_emitn(g, &qn_op_einsum, &(Attr){ equation }, x, n);
 }
 
+/* Integers as f64, which holds the products of 32-bit ones. */
+static QnStatus einsum_import(QnOnnxNode *n)
+{
+    const QnOnnxAttr *a = qn_onnx_attr(n, "equation");
+    const QnType *t = qn_onnx_type(n, 0);
+    QnValue *x[MAX_OPERANDS];
+    if (!a || a->kind != QN_ONNX_STRING || n->n_in < 1 || !t)
+        return qn_fail(QN_EFORMAT, "it needs an equation and operands");
+    if (n->n_in > MAX_OPERANDS)
+        return qn_onnx_refuse(n, "%d operands, at most %d", n->n_in, MAX_OPERANDS);
+    bool cast = !qn_dtype_is_float(t->dtype);
+    if (cast && qn_dtype_bytes(t->dtype) > 4)
+        return qn_onnx_refuse(n, "products of %s", qn_dtype_name(t->dtype));
+    QnDtype dtype = t->dtype;
+    char *equation = qn_arena_alloc(n->arena, a->s.n + 1); /* zeroed */
+    if (!equation)
+        return QN_ENOMEM;
+    memcpy(equation, a->s.s, a->s.n);
+    for (int i = 0; i < n->n_in; i++) {
+        x[i] = qn_onnx_in(n, i);
+        x[i] = cast ? qn_cast(n->g, x[i], QN_DTYPE_F64) : x[i];
+    }
+    return qn_onnx_out0(n, qn_cast(n->g, qn_einsum(n->g, equation, x, n->n_in), dtype));
+}
+
+static const QnOnnxMap einsum_onnx[] = {
+    { .name = "Einsum", .since = 12, .import = einsum_import },
+};
+
 const QnOp qn_op_einsum = {
     .name = "einsum",
     .version = 1,
@@ -413,6 +444,7 @@ const QnOp qn_op_einsum = {
     .infer = einsum_infer,
     .cost = einsum_cost,
     .lower = einsum_lower,
+    QN_ONNX(einsum_onnx),
     QN_SAMPLES(einsum_samples),
 };
 #endif

@@ -5,6 +5,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 #include "ops/region.h"
 #include "ops/sampler.h"
 
@@ -133,6 +134,32 @@ QN_API QnValue *qn_grid_sample(QnGraph *g, QnValue *x, QnValue *grid, const QnGr
     return qn_emit2(g, &qn_op_grid_sample, attr, x, grid);
 }
 
+static QnStatus grid_sample_import(QnOnnxNode *n)
+{
+    const char *const other = n->opset < 20 ? "bilinear" : "linear";
+    QnGridSampleAttr a = { .mode = QN_RESIZE_LINEAR,
+                           .align_corners = qn_onnx_int(n, "align_corners", 0) != 0 };
+    if (qn_onnx_is(n, "mode", "nearest", other))
+        a.mode = QN_RESIZE_NEAREST;
+    else if (qn_onnx_is(n, "mode", "cubic", other) || qn_onnx_is(n, "mode", "bicubic", other))
+        a.mode = QN_RESIZE_CUBIC;
+    else if (!qn_onnx_is(n, "mode", "linear", other) && !qn_onnx_is(n, "mode", "bilinear", other))
+        return qn_onnx_refuse(n, "this mode of interpolation");
+    if (qn_onnx_is(n, "padding_mode", "border", "zeros"))
+        a.padding = QN_SAMPLE_BORDER;
+    else if (qn_onnx_is(n, "padding_mode", "reflection", "zeros"))
+        a.padding = QN_SAMPLE_REFLECTION;
+    else if (!qn_onnx_is(n, "padding_mode", "zeros", "zeros"))
+        return qn_onnx_refuse(n, "this padding_mode");
+    if (qn_onnx_rank(n, 0) > 2 + QN_SAMPLER_AXES)
+        return qn_onnx_refuse(n, "%d spatial axes", qn_onnx_rank(n, 0) - 2);
+    return qn_onnx_out0(n, qn_grid_sample(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1), &a));
+}
+
+static const QnOnnxMap grid_sample_onnx[] = {
+    { .name = "GridSample", .since = 16, .import = grid_sample_import },
+};
+
 const QnOp qn_op_grid_sample = {
     .name = "grid_sample",
     .version = 1,
@@ -141,6 +168,7 @@ const QnOp qn_op_grid_sample = {
     QN_ATTRS(QnGridSampleAttr, grid_sample_fields),
     .infer = grid_sample_infer,
     .lower = grid_sample_lower,
+    QN_ONNX(grid_sample_onnx),
     QN_SAMPLES(grid_sample_samples),
 };
 #endif

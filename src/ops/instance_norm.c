@@ -5,6 +5,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double eps;
@@ -54,6 +55,16 @@ QN_API QnValue *qn_instance_norm(QnGraph *g, QnValue *x, QnValue *scale, QnValue
     return qn_emit3(g, &qn_op_instance_norm, &(Attr){ eps }, x, scale, bias);
 }
 
+static QnStatus instance_norm_import(QnOnnxNode *n)
+{
+    return qn_onnx_out0(n, qn_instance_norm(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1),
+                                            qn_onnx_in(n, 2), qn_onnx_float(n, "epsilon", 1e-5)));
+}
+
+static const QnOnnxMap instance_norm_onnx[] = {
+    { .name = "InstanceNormalization", .since = 1, .import = instance_norm_import },
+};
+
 const QnOp qn_op_instance_norm = {
     .name = "instance_norm",
     .version = 1,
@@ -62,6 +73,7 @@ const QnOp qn_op_instance_norm = {
     QN_ATTRS(Attr, instance_norm_fields),
     .infer = instance_norm_infer,
     .lower = instance_norm_lower,
+    QN_ONNX(instance_norm_onnx),
     QN_SAMPLES(instance_norm_samples),
 };
 #endif

@@ -3,6 +3,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -54,6 +55,8 @@ QN_API QnValue *qn_lp_normalize(QnGraph *g, QnValue *x, int64_t axis, int64_t p)
     return qn_emit1(g, &qn_op_lp_normalize, &(Attr){ axis, p }, x);
 }
 
+static const QnOnnxMap lp_normalize_onnx[] = { { .name = "LpNormalization", .since = 1 } };
+
 const QnOp qn_op_lp_normalize = {
     .name = "lp_normalize",
     .version = 1,
@@ -62,6 +65,7 @@ const QnOp qn_op_lp_normalize = {
     QN_ATTRS(Attr, lp_normalize_fields),
     .infer = lp_normalize_infer,
     .lower = lp_normalize_lower,
+    QN_ONNX(lp_normalize_onnx),
     QN_SAMPLES(lp_normalize_samples),
 };
 #endif

@@ -3,6 +3,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx_window.h"
 #include "ops/window.h"
 
 typedef struct Attr {
@@ -110,6 +111,23 @@ QN_API QnValue *qn_lp_pool(QnGraph *g, QnValue *x, const QnPoolAttr *attr, int64
     return qn_emit1(g, &qn_op_lp_pool, &(Attr){ *attr, p }, x);
 }
 
+static QnStatus lp_pool_import(QnOnnxNode *n)
+{
+    const QnShape *x;
+    QnPoolAttr attr;
+    const QnOnnxAttr *p = qn_onnx_attr(n, "p"); /* a float in opset 1 */
+    int64_t norm = p && p->kind == QN_ONNX_FLOAT ? (int64_t)p->f : qn_onnx_int(n, "p", 2);
+    QN_TRY(qn_onnx_window_input(n, &x));
+    QN_TRY(qn_onnx_window_pool(n, x, &attr));
+    if (norm < 1 || norm > 64)
+        return qn_onnx_refuse(n, "attribute 'p' is %lld", (long long)norm);
+    return qn_onnx_out0(n, qn_lp_pool(n->g, qn_onnx_in(n, 0), &attr, norm));
+}
+
+static const QnOnnxMap lp_pool_onnx[] = {
+    { .name = "LpPool", .since = 1, .import = lp_pool_import },
+};
+
 const QnOp qn_op_lp_pool = {
     .name = "lp_pool",
     .version = 1,
@@ -118,6 +136,7 @@ const QnOp qn_op_lp_pool = {
     QN_ATTRS(Attr, lp_pool_fields),
     .infer = lp_pool_infer,
     .lower = lp_pool_lower,
+    QN_ONNX(lp_pool_onnx),
     QN_SAMPLES(lp_pool_samples),
 };
 #endif

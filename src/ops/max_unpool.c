@@ -4,6 +4,8 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx_window.h"
+#include "ops/ops.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -67,6 +69,42 @@ QN_API QnValue *qn_max_unpool(QnGraph *g, QnValue *x, QnValue *indices, const Qn
     return qn_emit2(g, &qn_op_max_unpool, &(Attr){ *size }, x, indices);
 }
 
+/* Indices count over an output of the size that strides and pads give; another output_shape has
+ * that as its first corner. */
+static QnStatus max_unpool_import(QnOnnxNode *n)
+{
+    const QnShape *x;
+    QnPoolAttr a;
+    QnInts to;
+    QN_TRY(qn_onnx_window_input(n, &x));
+    QN_TRY(qn_onnx_window_pool(n, x, &a));
+    QnDims size = { .n = x->rank - 2 };
+    QnPadAttr pad = { .before = { .n = x->rank }, .after = { .n = x->rank } };
+    for (int i = 0; i < size.n; i++) {
+        size.d[i] = (x->dim[2 + i] - 1) * a.strides.v[i] + a.kernel.v[i] - a.pads.v[i] -
+                    a.pads.v[size.n + i];
+        if (size.d[i] < 1)
+            return qn_fail(QN_ESHAPE, "nothing is left of spatial axis %d", i);
+    }
+    if (qn_onnx_has(n, 2)) {
+        QN_TRY(qn_onnx_in_ints(n, 2, &to));
+        if (to.n != x->rank)
+            return qn_fail(QN_ESHAPE, "output_shape has %d dims, %d are needed", to.n, x->rank);
+        for (int i = 0; i < size.n; i++) {
+            pad.after.v[2 + i] = to.v[2 + i] - size.d[i];
+            if (pad.after.v[2 + i] < 0 || to.v[2 + i] > INT32_MAX)
+                return qn_onnx_refuse(n, "output_shape %lld of spatial axis %d, which has %lld",
+                                      (long long)to.v[2 + i], i, (long long)size.d[i]);
+        }
+    }
+    QnValue *y = qn_max_unpool(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1), &size);
+    return qn_onnx_out0(n, qn_onnx_has(n, 2) ? qn_pad(n->g, y, &pad) : y);
+}
+
+static const QnOnnxMap max_unpool_onnx[] = {
+    { .name = "MaxUnpool", .since = 9, .import = max_unpool_import },
+};
+
 const QnOp qn_op_max_unpool = {
     .name = "max_unpool",
     .version = 1,
@@ -75,6 +113,7 @@ const QnOp qn_op_max_unpool = {
     QN_ATTRS(Attr, max_unpool_fields),
     .infer = max_unpool_infer,
     .lower = max_unpool_lower,
+    QN_ONNX(max_unpool_onnx),
     QN_SAMPLES(max_unpool_samples),
 };
 #endif

@@ -4,6 +4,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -61,6 +62,19 @@ QN_API QnValue *qn_mean_variance_norm(QnGraph *g, QnValue *x, QnInts axes, doubl
     return qn_emit1(g, &qn_op_mean_variance_norm, &(Attr){ axes, eps }, x);
 }
 
+/* ONNX's function adds 1e-9 to the deviation. */
+static QnStatus mean_variance_norm_import(QnOnnxNode *n)
+{
+    QnInts axes;
+    if (!qn_onnx_ints(n, "axes", &axes))
+        axes = (QnInts){ .n = 3, .v = { 0, 2, 3 } };
+    return qn_onnx_out0(n, qn_mean_variance_norm(n->g, qn_onnx_in(n, 0), axes, 1e-9));
+}
+
+static const QnOnnxMap mean_variance_norm_onnx[] = {
+    { .name = "MeanVarianceNormalization", .since = 9, .import = mean_variance_norm_import },
+};
+
 const QnOp qn_op_mean_variance_norm = {
     .name = "mean_variance_norm",
     .version = 1,
@@ -69,6 +83,7 @@ const QnOp qn_op_mean_variance_norm = {
     QN_ATTRS(Attr, mean_variance_norm_fields),
     .infer = mean_variance_norm_infer,
     .lower = mean_variance_norm_lower,
+    QN_ONNX(mean_variance_norm_onnx),
     QN_SAMPLES(mean_variance_norm_samples),
 };
 #endif
