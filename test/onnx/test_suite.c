@@ -32,17 +32,17 @@ static void check(const char *folder, int64_t least)
 
 static void test_node(void **state)
 {
-    check("node", 156);
+    check("node", 211);
 }
 
 static void test_converted(void **state)
 {
-    check("pytorch-converted", 46);
+    check("pytorch-converted", 48);
 }
 
 static void test_operator(void **state)
 {
-    check("pytorch-operator", 6);
+    check("pytorch-operator", 8);
 }
 
 static void test_simple(void **state)
