@@ -36,8 +36,8 @@ static void dynamic_quantize_linear_lower(QnGraph *g, QnNode *n, QnValue **out)
     QnValue *range = qn_sub(g, top, low), *levels = qn_scalar_like(g, x, 255);
     range = qn_where(g, qn_equal(g, range, none), qn_scalar_like(g, x, 1), range);
     out[1] = qn_div(g, range, levels);
-    out[2] = qn_quant_code(g, qn_neg(g, qn_div(g, low, out[1])), NULL, QN_DTYPE_U8);
-    out[0] = qn_quant_code(g, qn_div(g, x, out[1]), out[2], QN_DTYPE_U8);
+    out[2] = qn_quant_code(g, qn_neg(g, qn_div(g, low, out[1])), NULL, QN_DTYPE_U8, true);
+    out[0] = qn_quant_code(g, qn_div(g, x, out[1]), out[2], QN_DTYPE_U8, true);
 }
 
 static const QnSample dynamic_quantize_linear_samples[] = {

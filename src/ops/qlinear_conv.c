@@ -75,7 +75,7 @@ static void qlinear_conv_lower(QnGraph *g, QnNode *n, QnValue **out)
     QnValue *w_scale = qlinear_conv_channels(g, qn_cast(g, in[4], t), rank);
     QnValue *factor = qn_div(g, qn_mul(g, w_scale, x_scale), y_scale);
     QnValue *v = qn_mul(g, qn_cast(g, sum, t), factor);
-    out[0] = qn_quant_code(g, v, qn_reshape(g, in[7], &one), in[7]->type.dtype);
+    out[0] = qn_quant_code(g, v, qn_reshape(g, in[7], &one), in[7]->type.dtype, true);
 }
 
 static const QnSample qlinear_conv_samples[] = {

@@ -68,7 +68,7 @@ static void qlinear_matmul_lower(QnGraph *g, QnNode *n, QnValue **out)
         qn_mul(g, qlinear_matmul_param(g, qn_cast(g, in[1], t)), qn_cast(g, in[4], t));
     factor = qn_div(g, factor, qlinear_matmul_param(g, qn_cast(g, in[6], t)));
     QnValue *v = qn_mul(g, qn_cast(g, sum, t), factor);
-    out[0] = qn_quant_code(g, v, qlinear_matmul_param(g, in[7]), in[7]->type.dtype);
+    out[0] = qn_quant_code(g, v, qlinear_matmul_param(g, in[7]), in[7]->type.dtype, true);
 }
 
 static const QnSample qlinear_matmul_samples[] = {

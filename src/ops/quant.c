@@ -139,11 +139,11 @@ QnValue *qn_quant_param(QnGraph *g, const QnQuantView *v, QnValue *param)
     return qn_gather(g, param, qn_div(g, i, block), v->axis);
 }
 
-QnValue *qn_quant_code(QnGraph *g, QnValue *v, QnValue *zero, QnDtype code)
+QnValue *qn_quant_code(QnGraph *g, QnValue *v, QnValue *zero, QnDtype code, bool saturate)
 {
     if (!qn_dtype_is_float(code))
         v = qn_round(g, v);
     if (zero)
         v = qn_add(g, v, qn_cast(g, zero, qn_value_type(v)->dtype));
-    return qn_cast(g, v, code); /* which saturates */
+    return qn_cast_as(g, v, code, saturate);
 }

@@ -24,7 +24,7 @@ typedef struct QnQuantAttr {
         .max = 1 << 30, .doc = "elements along the axis that share a scale; 0: each has its own"   \
     }
 
-/* Whether tensors are quantised to this type: integers of at most 32 bits, floats of 8. */
+/* Whether tensors are quantised to this type: integers of at most 32 bits, floats of 8 or 4. */
 bool qn_quant_is_code(QnDtype d);
 /* Operand 1 holds scales (floats) that line up with operand 0, operand 2 (optional) zero points of
  * their shape, in the dtype `code`. */
@@ -41,9 +41,9 @@ typedef struct QnQuantView {
 QnQuantView qn_quant_view(const QnShape *x, const QnShape *scale, const QnQuantAttr *a);
 QnValue *qn_quant_param(QnGraph *g, const QnQuantView *v, QnValue *param);
 
-/* round(v) + zero (may be NULL) in the type of codes, saturating; 8-bit floats are not rounded to
- * integers. v is a float; zero broadcasts to it. */
-QnValue *qn_quant_code(QnGraph *g, QnValue *v, QnValue *zero, QnDtype code);
+/* round(v) + zero (may be NULL) in the type of codes; integers saturate, floats of 8 bits, which
+ * are not rounded to integers, if asked for. v is a float; zero broadcasts to it. */
+QnValue *qn_quant_code(QnGraph *g, QnValue *v, QnValue *zero, QnDtype code, bool saturate);
 
 /* Operand i holds floats, operand i + 1 integers of dtype `code` in the same shape: how operand
  * `what` is quantised. */

@@ -9,6 +9,7 @@
 typedef struct Attr {
     QnQuantAttr at;
     QnDtype dtype;
+    bool saturate;
 } Attr;
 
 static const QnAttrField quantize_linear_fields[] = {
@@ -18,6 +19,12 @@ static const QnAttrField quantize_linear_fields[] = {
       .offset = offsetof(Attr, dtype),
       .def = QN_DTYPE_U8,
       .doc = "of y; the zero points' where they are given" },
+    { .name = "saturate",
+      .kind = QN_ATTR_BOOL,
+      .offset = offsetof(Attr, saturate),
+      .def = 1,
+      .doc =
+          "floats of 8 bits: what is too large becomes the largest number, not infinity or NaN" },
 };
 
 static QnStatus quantize_linear_infer(QnInfer *c)
@@ -47,7 +54,7 @@ static void quantize_linear_lower(QnGraph *g, QnNode *n, QnValue **out)
     QnValue *scale = qn_quant_param(g, &v, qn_cast(g, n->in[1], t));
     QnValue *zero = n->n_in > 2 && n->in[2] ? qn_quant_param(g, &v, n->in[2]) : NULL;
     QnValue *q = qn_div(g, qn_reshape(g, qn_cast(g, n->in[0], t), &v.work), scale);
-    out[0] = qn_reshape(g, qn_quant_code(g, q, zero, a->dtype), x);
+    out[0] = qn_reshape(g, qn_quant_code(g, q, zero, a->dtype, a->saturate), x);
 }
 
 static const QnSample quantize_linear_samples[] = {
@@ -55,25 +62,45 @@ static const QnSample quantize_linear_samples[] = {
               { 0, .lo = 0.01, .hi = 0.02 },
               { 0, { 0 }, QN_DTYPE_U8, 100, 150 } },
       .n_in = 3,
-      .attr = &(Attr){ { 1, 0 }, QN_DTYPE_U8 } },
+      .attr = &(Attr){ { 1, 0 }, QN_DTYPE_U8, true } },
     { .in = { { 3, { 2, 3, 130 }, .lo = -3, .hi = 3 },
               { 1, { 3 }, .lo = 0.01, .hi = 0.05 },
               { 1, { 3 }, QN_DTYPE_I8, -20, 20 } },
       .n_in = 3,
-      .attr = &(Attr){ { -2, 0 }, QN_DTYPE_I8 } },
+      .attr = &(Attr){ { -2, 0 }, QN_DTYPE_I8, true } },
     { .in = { { 2, { 6, 5 }, .lo = -3, .hi = 3 }, { 2, { 2, 5 }, .lo = 0.01, .hi = 0.05 } },
       .n_in = 2,
-      .attr = &(Attr){ { 0, 3 }, QN_DTYPE_I8 } },
+      .attr = &(Attr){ { 0, 3 }, QN_DTYPE_I8, true } },
     { .in = { { 2, { 3, 7 }, .lo = -3, .hi = 3 }, { 2, { 3, 2 }, .lo = 0.01, .hi = 0.05 } },
       .n_in = 2,
-      .attr = &(Attr){ { 1, 4 }, QN_DTYPE_I8 } },
+      .attr = &(Attr){ { 1, 4 }, QN_DTYPE_I8, true } },
+    { .in = { { 2, { 3, 7 }, .lo = -3, .hi = 3 },
+              { 1, { 7 }, .lo = 0.3, .hi = 0.5 },
+              { 1, { 7 }, QN_DTYPE_I4, -3, 3 } },
+      .n_in = 3,
+      .attr = &(Attr){ { 1, 0 }, QN_DTYPE_I4, true } },
+    { .in = { { 2, { 3, 7 }, .lo = -900, .hi = 900 }, { 0, .lo = 0.5, .hi = 1 } },
+      .n_in = 2,
+      .attr = &(Attr){ { 1, 0 }, QN_DTYPE_F8E4M3FN, false } },
+    { .in = { { 1, { 9 }, .lo = -3, .hi = 3 },
+              { 1, { 1 }, .lo = 1e-4, .hi = 1e-3 },
+              { 1, { 1 }, QN_DTYPE_U16, 20000, 40000 } },
+      .n_in = 3,
+      .attr = &(Attr){ { 1, 0 }, QN_DTYPE_U16, true } },
 };
 
 /* zero may be NULL: 0. */
 QN_API QnValue *qn_quantize_linear(QnGraph *g, QnValue *x, QnValue *scale, QnValue *zero,
                                    QnDtype dtype, int64_t axis, int64_t block)
 {
-    return qn_emitn(g, &qn_op_quantize_linear, &(Attr){ { axis, block }, dtype },
+    return qn_quantize_linear_as(g, x, scale, zero, dtype, axis, block, true);
+}
+
+/* With `saturate` false, floats of 8 bits overflow to infinity or NaN. */
+QN_API QnValue *qn_quantize_linear_as(QnGraph *g, QnValue *x, QnValue *scale, QnValue *zero,
+                                      QnDtype dtype, int64_t axis, int64_t block, bool saturate)
+{
+    return qn_emitn(g, &qn_op_quantize_linear, &(Attr){ { axis, block }, dtype, saturate },
                     (QnValue *[]){ x, scale, zero }, zero ? 3 : 2);
 }
 
