@@ -82,6 +82,17 @@ static const ProtobufCMessageDescriptor *message_of(const QnOnnxType *type)
                                                          : &onnx__tensor_proto__descriptor;
 }
 
+/* Files written through NumPy, which has no bfloat16, hold the bits as u16. */
+static void take_bits(const QnOnnxType *type, QnItem *item)
+{
+    QnTensor *t = (QnTensor *)item->known;
+    QnDtype dtype;
+    if (t && type && type->kind == QN_ONNX_TYPE_TENSOR && !t->text &&
+        t->type.dtype == QN_DTYPE_U16 && qn_onnx_dtype(type->elem, &dtype) &&
+        dtype == QN_DTYPE_BF16)
+        t->type.dtype = dtype;
+}
+
 QnStatus qn_onnx_read_value(const char *path, const QnOnnxType *type, QnArena *arena, QnItem **out)
 {
     QnFileMap map;
@@ -97,6 +108,8 @@ QnStatus qn_onnx_read_value(const char *path, const QnOnnxType *type, QnArena *a
              : d == &quern__optional_value__descriptor ? take_optional(&r, (void *)m, out)
                                                        : take_tensor(&r, (void *)m, out);
         protobuf_c_message_free_unpacked(m, &a);
+        if (st == QN_OK)
+            take_bits(type, *out);
     }
     qn_file_unmap(&map);
     return st;
