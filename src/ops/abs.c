@@ -18,6 +18,7 @@ QN_SCALAR qn_ulong abs_u(qn_ulong x)
 QN_MAP1(abs)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double abs_ref(const double *x, const double *param)
 {
@@ -50,6 +51,8 @@ QN_API QnValue *qn_abs(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_abs, NULL, x);
 }
 
+static const QnOnnxMap abs_onnx[] = { { .name = "Abs", .since = 1 } };
+
 const QnOp qn_op_abs = {
     .name = "abs",
     .version = 1,
@@ -61,6 +64,7 @@ const QnOp qn_op_abs = {
         &(const QnMapInfo){
             .ref = abs_ref, .ref_int = abs_ref_int, .ref_uint = abs_ref_uint, .flops = 1 },
     .device = QN_TEXT(abs),
+    QN_ONNX(abs_onnx),
     QN_SAMPLES(abs_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float acos_f(float x)
 QN_MAP1(acos)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double acos_ref(const double *x, const double *param)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_acos(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_acos, NULL, x);
 }
 
+static const QnOnnxMap acos_onnx[] = { { .name = "Acos", .since = 7 } };
+
 const QnOp qn_op_acos = {
     .name = "acos",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_acos = {
     .grad = acos_grad,
     .map = &(const QnMapInfo){ .ref = acos_ref, .flops = 20 },
     .device = QN_TEXT(acos),
+    QN_ONNX(acos_onnx),
     QN_SAMPLES(acos_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float acosh_f(float x)
 QN_MAP1(acosh)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double acosh_ref(const double *x, const double *param)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_acosh(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_acosh, NULL, x);
 }
 
+static const QnOnnxMap acosh_onnx[] = { { .name = "Acosh", .since = 9 } };
+
 const QnOp qn_op_acosh = {
     .name = "acosh",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_acosh = {
     .grad = acosh_grad,
     .map = &(const QnMapInfo){ .ref = acosh_ref, .flops = 25 },
     .device = QN_TEXT(acosh),
+    QN_ONNX(acosh_onnx),
     QN_SAMPLES(acosh_samples),
 };
 #endif

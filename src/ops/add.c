@@ -48,7 +48,15 @@ QN_API QnValue *qn_add_scalar(QnGraph *g, QnValue *x, double b)
     return qn_add(g, x, qn_scalar_like(g, x, b));
 }
 
-static const QnOnnxMap add_onnx[] = { { .name = "Add", .since = 7 } };
+static QnStatus add_import_sum(QnOnnxNode *n)
+{
+    return qn_onnx_pairs(n, qn_add);
+}
+
+static const QnOnnxMap add_onnx[] = {
+    { .name = "Add", .since = 7 },
+    { .name = "Sum", .since = 1, .import = add_import_sum },
+};
 
 const QnOp qn_op_add = {
     .name = "add",

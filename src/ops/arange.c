@@ -11,6 +11,7 @@ QN_KERNEL arange_float(QN_GLOBAL QN_T *y, qn_long count, float start, float step
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double start, step;
@@ -79,6 +80,54 @@ QN_API QnValue *qn_arange(QnGraph *g, double start, double step, QnDim n, QnDtyp
     return qn_emit0(g, &qn_op_arange, &(Attr){ start, step, { 1, { n } }, dtype });
 }
 
+/* Integers, exactly: the elements as a constant where doubles would round. */
+static QnStatus arange_import_int(QnOnnxNode *n, QnDtype dtype)
+{
+    int64_t from, to, step;
+    QN_TRY(qn_onnx_in_int(n, 0, &from));
+    QN_TRY(qn_onnx_in_int(n, 1, &to));
+    QN_TRY(qn_onnx_in_int(n, 2, &step));
+    if (step == 0)
+        return qn_fail(QN_EARG, "the delta is 0");
+    uint64_t way = step > 0 ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
+    uint64_t size = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    uint64_t count = (step > 0 ? to > from : to < from) ? (way - 1) / size + 1 : 0;
+    const int64_t most = INT64_C(1) << 53;
+    if (count > INT64_MAX / 8)
+        return qn_fail(QN_ESHAPE, "a range of %llu numbers", (unsigned long long)count);
+    if (from > -most && from < most && to > -most && to < most)
+        return qn_onnx_out0(n, qn_arange(n->g, (double)from, (double)step, (int64_t)count, dtype));
+    QnTensor *t = qn_onnx_tensor(n, QN_DTYPE_I64, &QN_SHAPE((int64_t)count));
+    if (!t)
+        return QN_ENOMEM;
+    for (uint64_t i = 0; i < count; i++)
+        ((int64_t *)t->data)[i] = (int64_t)((uint64_t)from + i * (uint64_t)step);
+    return qn_onnx_out0(
+        n, qn_cast(n->g, qn_constant(n->g, QN_DTYPE_I64, &t->type.shape, t->data), dtype));
+}
+
+static QnStatus arange_import(QnOnnxNode *n)
+{
+    double from, to, step;
+    const QnType *t = qn_onnx_type(n, 0);
+    if (!t)
+        return qn_fail(QN_EDTYPE, "input 0 must be a number");
+    QnDtype dtype = t->dtype;
+    if (qn_dtype_is_int(dtype))
+        return arange_import_int(n, dtype);
+    QN_TRY(qn_onnx_in_double(n, 0, &from));
+    QN_TRY(qn_onnx_in_double(n, 1, &to));
+    QN_TRY(qn_onnx_in_double(n, 2, &step));
+    double count = ceil((to - from) / step);
+    if (!(fabs(count) < 0x1p60))
+        return qn_fail(QN_ESHAPE, "a range from %g to %g by %g", from, to, step);
+    return qn_onnx_out0(n, qn_arange(n->g, from, step, (int64_t)fmax(count, 0), dtype));
+}
+
+static const QnOnnxMap arange_onnx[] = {
+    { .name = "Range", .since = 11, .import = arange_import },
+};
+
 const QnOp qn_op_arange = {
     .name = "arange",
     .version = 1,
@@ -89,6 +138,7 @@ const QnOp qn_op_arange = {
     .ref = arange_ref,
     .device = QN_TEXT(arange),
     .call = arange_call,
+    QN_ONNX(arange_onnx),
     QN_SAMPLES(arange_samples),
 };
 #endif

@@ -43,6 +43,7 @@ QN_KERNEL argmax_mid(QN_GLOBAL qn_long *y, QN_GLOBAL const QN_T *x, qn_long n, q
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 #include "ops/whole.h"
 
@@ -138,6 +139,15 @@ QN_API QnValue *qn_argmax(QnGraph *g, QnValue *x, int64_t axis, bool keepdims)
     return qn_emit1(g, &qn_op_argmax, &(Attr){ axis, keepdims }, x);
 }
 
+static QnStatus argmax_import(QnOnnxNode *n)
+{
+    return qn_onnx_arg(n, qn_argmax);
+}
+
+static const QnOnnxMap argmax_onnx[] = {
+    { .name = "ArgMax", .since = 1, .import = argmax_import },
+};
+
 const QnOp qn_op_argmax = {
     .name = "argmax",
     .version = 1,
@@ -149,6 +159,7 @@ const QnOp qn_op_argmax = {
     .ref = argmax_ref,
     .device = QN_TEXT(argmax),
     .call = argmax_call,
+    QN_ONNX(argmax_onnx),
     QN_SAMPLES(argmax_samples),
 };
 #endif

@@ -43,6 +43,7 @@ QN_KERNEL argmin_mid(QN_GLOBAL qn_long *y, QN_GLOBAL const QN_T *x, qn_long n, q
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 #include "ops/whole.h"
 
@@ -138,6 +139,15 @@ QN_API QnValue *qn_argmin(QnGraph *g, QnValue *x, int64_t axis, bool keepdims)
     return qn_emit1(g, &qn_op_argmin, &(Attr){ axis, keepdims }, x);
 }
 
+static QnStatus argmin_import(QnOnnxNode *n)
+{
+    return qn_onnx_arg(n, qn_argmin);
+}
+
+static const QnOnnxMap argmin_onnx[] = {
+    { .name = "ArgMin", .since = 1, .import = argmin_import },
+};
+
 const QnOp qn_op_argmin = {
     .name = "argmin",
     .version = 1,
@@ -149,6 +159,7 @@ const QnOp qn_op_argmin = {
     .ref = argmin_ref,
     .device = QN_TEXT(argmin),
     .call = argmin_call,
+    QN_ONNX(argmin_onnx),
     QN_SAMPLES(argmin_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float asin_f(float x)
 QN_MAP1(asin)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double asin_ref(const double *x, const double *param)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_asin(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_asin, NULL, x);
 }
 
+static const QnOnnxMap asin_onnx[] = { { .name = "Asin", .since = 7 } };
+
 const QnOp qn_op_asin = {
     .name = "asin",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_asin = {
     .grad = asin_grad,
     .map = &(const QnMapInfo){ .ref = asin_ref, .flops = 20 },
     .device = QN_TEXT(asin),
+    QN_ONNX(asin_onnx),
     QN_SAMPLES(asin_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float asinh_f(float x)
 QN_MAP1(asinh)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double asinh_ref(const double *x, const double *param)
 {
@@ -31,6 +32,8 @@ QN_API QnValue *qn_asinh(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_asinh, NULL, x);
 }
 
+static const QnOnnxMap asinh_onnx[] = { { .name = "Asinh", .since = 9 } };
+
 const QnOp qn_op_asinh = {
     .name = "asinh",
     .version = 1,
@@ -40,6 +43,7 @@ const QnOp qn_op_asinh = {
     .grad = asinh_grad,
     .map = &(const QnMapInfo){ .ref = asinh_ref, .flops = 25 },
     .device = QN_TEXT(asinh),
+    QN_ONNX(asinh_onnx),
     QN_SAMPLES(asinh_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float atan_f(float x)
 QN_MAP1(atan)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double atan_ref(const double *x, const double *param)
 {
@@ -31,6 +32,8 @@ QN_API QnValue *qn_atan(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_atan, NULL, x);
 }
 
+static const QnOnnxMap atan_onnx[] = { { .name = "Atan", .since = 7 } };
+
 const QnOp qn_op_atan = {
     .name = "atan",
     .version = 1,
@@ -40,6 +43,7 @@ const QnOp qn_op_atan = {
     .grad = atan_grad,
     .map = &(const QnMapInfo){ .ref = atan_ref, .flops = 20 },
     .device = QN_TEXT(atan),
+    QN_ONNX(atan_onnx),
     QN_SAMPLES(atan_samples),
 };
 #endif

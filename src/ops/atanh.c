@@ -8,6 +8,7 @@ QN_SCALAR float atanh_f(float x)
 QN_MAP1(atanh)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double atanh_ref(const double *x, const double *param)
 {
@@ -31,6 +32,8 @@ QN_API QnValue *qn_atanh(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_atanh, NULL, x);
 }
 
+static const QnOnnxMap atanh_onnx[] = { { .name = "Atanh", .since = 9 } };
+
 const QnOp qn_op_atanh = {
     .name = "atanh",
     .version = 1,
@@ -40,6 +43,7 @@ const QnOp qn_op_atanh = {
     .grad = atanh_grad,
     .map = &(const QnMapInfo){ .ref = atanh_ref, .flops = 25 },
     .device = QN_TEXT(atanh),
+    QN_ONNX(atanh_onnx),
     QN_SAMPLES(atanh_samples),
 };
 #endif

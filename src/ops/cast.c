@@ -16,6 +16,7 @@ QN_MAP1(cast)
 
 #ifdef QN_HOST
 #include "ir/dtype.h"
+#include "ops/onnx.h"
 
 typedef struct Attr {
     QnDtype dtype;
@@ -113,6 +114,41 @@ QN_API QnValue *qn_cast(QnGraph *g, QnValue *x, QnDtype dtype)
     return qn_cast_as(g, x, dtype, true);
 }
 
+static QnStatus import_to(QnOnnxNode *n, bool to_text, QnDtype dtype)
+{
+    if (to_text || (n->in[0]->known && n->in[0]->known->text))
+        return qn_onnx_cast_text(n, to_text, dtype);
+    bool saturate = qn_onnx_int(n, "saturate", 1) != 0;
+    return qn_onnx_out0(n, qn_cast_as(n->g, qn_onnx_in(n, 0), dtype, saturate));
+}
+
+static QnStatus cast_import(QnOnnxNode *n)
+{
+    int64_t to = qn_onnx_int(n, "to", 0);
+    QnDtype dtype = QN_DTYPE_F32;
+    if (!qn_onnx_has(n, 0))
+        return qn_fail(QN_EARG, "input 0 is missing");
+    if (to != QN_ONNX_DTYPE_STRING && !qn_onnx_dtype(to, &dtype))
+        return qn_onnx_refuse(n, "a cast to element type %lld", (long long)to);
+    return import_to(n, to == QN_ONNX_DTYPE_STRING, dtype);
+}
+
+static QnStatus cast_import_like(QnOnnxNode *n)
+{
+    if (!qn_onnx_has(n, 0) || !qn_onnx_has(n, 1))
+        return qn_fail(QN_EARG, "needs two inputs");
+    const QnType *t = qn_onnx_type(n, 1);
+    bool to_text = n->in[1]->known && n->in[1]->known->text;
+    if (!t && !to_text)
+        return qn_fail(QN_EDTYPE, "input 1 must be a tensor");
+    return import_to(n, to_text, t ? t->dtype : QN_DTYPE_F32);
+}
+
+static const QnOnnxMap cast_onnx[] = {
+    { .name = "Cast", .since = 6, .import = cast_import },
+    { .name = "CastLike", .since = 15, .import = cast_import_like },
+};
+
 const QnOp qn_op_cast = {
     .name = "cast",
     .version = 1,
@@ -126,6 +162,7 @@ const QnOp qn_op_cast = {
         &(const QnMapInfo){
             .ref = cast_ref, .ref_int = cast_ref_int, .finish = cast_finish, .flops = 1 },
     .device = QN_TEXT(cast),
+    QN_ONNX(cast_onnx),
     QN_SAMPLES(cast_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float ceil_f(float x)
 QN_MAP1(ceil)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double ceil_ref(const double *x, const double *param)
 {
@@ -25,6 +26,8 @@ QN_API QnValue *qn_ceil(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_ceil, NULL, x);
 }
 
+static const QnOnnxMap ceil_onnx[] = { { .name = "Ceil", .since = 1 } };
+
 const QnOp qn_op_ceil = {
     .name = "ceil",
     .version = 1,
@@ -33,6 +36,7 @@ const QnOp qn_op_ceil = {
     .traits = QN_MAP | QN_FLOAT_ONLY | QN_ANY_LAYOUT | QN_NO_GRAD,
     .map = &(const QnMapInfo){ .ref = ceil_ref, .flops = 1 },
     .device = QN_TEXT(ceil),
+    QN_ONNX(ceil_onnx),
     QN_SAMPLES(ceil_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float celu_f(float x, float alpha)
 QN_MAP1P(celu, p0)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double alpha;
@@ -51,6 +52,8 @@ QN_API QnValue *qn_celu(QnGraph *g, QnValue *x, double alpha)
     return qn_emit1(g, &qn_op_celu, &(Attr){ alpha }, x);
 }
 
+static const QnOnnxMap celu_onnx[] = { { .name = "Celu", .since = 12 } };
+
 const QnOp qn_op_celu = {
     .name = "celu",
     .version = 1,
@@ -61,6 +64,7 @@ const QnOp qn_op_celu = {
     .grad = celu_grad,
     .map = &(const QnMapInfo){ .ref = celu_ref, .flops = 20 },
     .device = QN_TEXT(celu),
+    QN_ONNX(celu_onnx),
     QN_SAMPLES(celu_samples),
 };
 #endif

@@ -9,6 +9,7 @@ QN_MAP1P(clip, p0, p1)
 
 #ifdef QN_HOST
 #include "ir/dtype.h"
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double lo;
@@ -75,6 +76,28 @@ QN_API QnValue *qn_clip(QnGraph *g, QnValue *x, double lo, double hi)
     return qn_emit1(g, &qn_op_clip, &(Attr){ lo, hi }, x);
 }
 
+/* Bounds that are constants become attributes; others stay operands. */
+static QnStatus clip_import(QnOnnxNode *n)
+{
+    double lo = qn_onnx_float(n, "min", -INFINITY), hi = qn_onnx_float(n, "max", INFINITY);
+    const QnType *t = qn_onnx_type(n, 0);
+    bool fixed = t && qn_dtype_is_float(t->dtype);
+    if (qn_onnx_has(n, 1))
+        fixed = fixed && qn_onnx_constant(n, 1, &lo);
+    if (qn_onnx_has(n, 2))
+        fixed = fixed && qn_onnx_constant(n, 2, &hi);
+    QnValue *x = qn_onnx_in(n, 0);
+    if (fixed || n->opset < 11)
+        return qn_onnx_out0(n, qn_clip(n->g, x, lo, hi));
+    if (qn_onnx_has(n, 1))
+        x = qn_maximum(n->g, x, qn_onnx_in(n, 1));
+    if (qn_onnx_has(n, 2))
+        x = qn_minimum(n->g, x, qn_onnx_in(n, 2));
+    return qn_onnx_out0(n, x);
+}
+
+static const QnOnnxMap clip_onnx[] = { { .name = "Clip", .since = 1, .import = clip_import } };
+
 const QnOp qn_op_clip = {
     .name = "clip",
     .version = 1,
@@ -85,6 +108,7 @@ const QnOp qn_op_clip = {
     .grad = clip_grad,
     .map = &(const QnMapInfo){ .ref = clip_ref, .ref_int_attr = clip_ref_int, .flops = 2 },
     .device = QN_TEXT(clip),
+    QN_ONNX(clip_onnx),
     QN_SAMPLES(clip_samples),
 };
 #endif

@@ -15,6 +15,7 @@ QN_KERNEL concat_two(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x0, QN_GLOBAL cons
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -150,6 +151,22 @@ QN_API QnValue *qn_stack(QnGraph *g, QnValue *const *x, int n, int64_t axis)
     return qn_concat(g, wide, n, axis);
 }
 
+static QnStatus concat_import(QnOnnxNode *n)
+{
+    if (n->n_in < 1 || n->n_in > QN_MAX_IN)
+        return qn_onnx_refuse(n, "%d inputs; 1 to %d are joined", n->n_in, QN_MAX_IN);
+    QnValue **x = qn_arena_array(n->arena, (size_t)n->n_in, sizeof(QnValue *));
+    if (!x)
+        return QN_ENOMEM;
+    for (int i = 0; i < n->n_in; i++)
+        x[i] = qn_onnx_in(n, i);
+    return qn_onnx_out0(n, qn_concat(n->g, x, n->n_in, qn_onnx_int(n, "axis", 1)));
+}
+
+static const QnOnnxMap concat_onnx[] = {
+    { .name = "Concat", .since = 1, .import = concat_import },
+};
+
 const QnOp qn_op_concat = {
     .name = "concat",
     .version = 1,
@@ -163,6 +180,7 @@ const QnOp qn_op_concat = {
     .grad = concat_grad,
     .device = QN_TEXT(concat),
     .call = concat_call,
+    QN_ONNX(concat_onnx),
     QN_SAMPLES(concat_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float cos_f(float x)
 QN_MAP1(cos)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double cos_ref(const double *x, const double *param)
 {
@@ -30,6 +31,8 @@ QN_API QnValue *qn_cos(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_cos, NULL, x);
 }
 
+static const QnOnnxMap cos_onnx[] = { { .name = "Cos", .since = 7 } };
+
 const QnOp qn_op_cos = {
     .name = "cos",
     .version = 1,
@@ -39,6 +42,7 @@ const QnOp qn_op_cos = {
     .grad = cos_grad,
     .map = &(const QnMapInfo){ .ref = cos_ref, .flops = 15 },
     .device = QN_TEXT(cos),
+    QN_ONNX(cos_onnx),
     QN_SAMPLES(cos_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float cosh_f(float x)
 QN_MAP1(cosh)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double cosh_ref(const double *x, const double *param)
 {
@@ -30,6 +31,8 @@ QN_API QnValue *qn_cosh(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_cosh, NULL, x);
 }
 
+static const QnOnnxMap cosh_onnx[] = { { .name = "Cosh", .since = 9 } };
+
 const QnOp qn_op_cosh = {
     .name = "cosh",
     .version = 1,
@@ -39,6 +42,7 @@ const QnOp qn_op_cosh = {
     .grad = cosh_grad,
     .map = &(const QnMapInfo){ .ref = cosh_ref, .flops = 20 },
     .device = QN_TEXT(cosh),
+    QN_ONNX(cosh_onnx),
     QN_SAMPLES(cosh_samples),
 };
 #endif

@@ -22,6 +22,7 @@ QN_KERNEL cumsum_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_l
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 #include "ops/whole.h"
 
@@ -136,6 +137,19 @@ QN_API QnValue *qn_cumsum(QnGraph *g, QnValue *x, int64_t axis, bool exclusive, 
     return qn_emit1(g, &qn_op_cumsum, &(Attr){ axis, exclusive, reverse }, x);
 }
 
+static QnStatus cumsum_import(QnOnnxNode *n)
+{
+    int64_t axis;
+    QN_TRY(qn_onnx_in_int(n, 1, &axis));
+    return qn_onnx_out0(n,
+                        qn_cumsum(n->g, qn_onnx_in(n, 0), axis, qn_onnx_int(n, "exclusive", 0) != 0,
+                                  qn_onnx_int(n, "reverse", 0) != 0));
+}
+
+static const QnOnnxMap cumsum_onnx[] = {
+    { .name = "CumSum", .since = 11, .import = cumsum_import },
+};
+
 const QnOp qn_op_cumsum = {
     .name = "cumsum",
     .version = 1,
@@ -150,6 +164,7 @@ const QnOp qn_op_cumsum = {
     .inplace = 1,
     .device = QN_TEXT(cumsum),
     .call = cumsum_call,
+    QN_ONNX(cumsum_onnx),
     QN_SAMPLES(cumsum_samples),
 };
 #endif

@@ -3,6 +3,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -63,6 +64,19 @@ QN_API QnValue *qn_depth_to_space(QnGraph *g, QnValue *x, int64_t block, bool co
     return qn_emit1(g, &qn_op_depth_to_space, &(Attr){ block, column_first }, x);
 }
 
+static QnStatus depth_to_space_import(QnOnnxNode *n)
+{
+    int64_t block = qn_onnx_int(n, "blocksize", 0);
+    bool crd = qn_onnx_is(n, "mode", "CRD", "DCR");
+    if (!crd && !qn_onnx_is(n, "mode", "DCR", "DCR"))
+        return qn_onnx_refuse(n, "a mode that is neither DCR nor CRD");
+    return qn_onnx_out0(n, qn_depth_to_space(n->g, qn_onnx_in(n, 0), block, crd));
+}
+
+static const QnOnnxMap depth_to_space_onnx[] = {
+    { .name = "DepthToSpace", .since = 1, .import = depth_to_space_import },
+};
+
 const QnOp qn_op_depth_to_space = {
     .name = "depth_to_space",
     .version = 1,
@@ -72,6 +86,7 @@ const QnOp qn_op_depth_to_space = {
     QN_ATTRS(Attr, depth_to_space_fields),
     .infer = depth_to_space_infer,
     .lower = depth_to_space_lower,
+    QN_ONNX(depth_to_space_onnx),
     QN_SAMPLES(depth_to_space_samples),
 };
 #endif

@@ -20,6 +20,7 @@ QN_SCALAR qn_ulong div_u(qn_ulong a, qn_ulong b)
 QN_MAP2(div)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double div_ref(const double *x, const double *param)
 {
@@ -62,6 +63,8 @@ QN_API QnValue *qn_div(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_div, NULL, a, b);
 }
 
+static const QnOnnxMap div_onnx[] = { { .name = "Div", .since = 7 } };
+
 const QnOp qn_op_div = {
     .name = "div",
     .version = 1,
@@ -73,6 +76,7 @@ const QnOp qn_op_div = {
         &(const QnMapInfo){
             .ref = div_ref, .ref_int = div_ref_int, .ref_uint = div_ref_uint, .flops = 4 },
     .device = QN_TEXT(div),
+    QN_ONNX(div_onnx),
     QN_SAMPLES(div_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float elu_f(float x, float alpha)
 QN_MAP1P(elu, p0)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double alpha;
@@ -49,6 +50,8 @@ QN_API QnValue *qn_elu(QnGraph *g, QnValue *x, double alpha)
     return qn_emit1(g, &qn_op_elu, &(Attr){ alpha }, x);
 }
 
+static const QnOnnxMap elu_onnx[] = { { .name = "Elu", .since = 1 } };
+
 const QnOp qn_op_elu = {
     .name = "elu",
     .version = 1,
@@ -59,6 +62,7 @@ const QnOp qn_op_elu = {
     .grad = elu_grad,
     .map = &(const QnMapInfo){ .ref = elu_ref, .flops = 16 },
     .device = QN_TEXT(elu),
+    QN_ONNX(elu_onnx),
     QN_SAMPLES(elu_samples),
 };
 #endif

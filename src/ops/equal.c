@@ -13,6 +13,7 @@ QN_SCALAR qn_long equal_i(qn_long a, qn_long b)
 QN_MAP2(equal)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus equal_infer(QnInfer *c)
 {
@@ -47,6 +48,17 @@ QN_API QnValue *qn_equal(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_equal, NULL, a, b);
 }
 
+static QnStatus equal_import(QnOnnxNode *n)
+{
+    bool text = false;
+    for (int i = 0; i < n->n_in; i++)
+        text |= n->in[i] && n->in[i]->known && n->in[i]->known->text;
+    return text ? qn_onnx_equal_text(n)
+                : qn_onnx_out0(n, qn_equal(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1)));
+}
+
+static const QnOnnxMap equal_onnx[] = { { .name = "Equal", .since = 7, .import = equal_import } };
+
 const QnOp qn_op_equal = {
     .name = "equal",
     .version = 1,
@@ -56,6 +68,7 @@ const QnOp qn_op_equal = {
     .infer = equal_infer,
     .map = &(const QnMapInfo){ .ref = equal_ref, .ref_int = equal_ref_int, .flops = 1 },
     .device = QN_TEXT(equal),
+    QN_ONNX(equal_onnx),
     QN_SAMPLES(equal_samples),
 };
 #endif

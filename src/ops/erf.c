@@ -8,6 +8,7 @@ QN_SCALAR float erf_f(float x)
 QN_MAP1(erf)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double erf_ref(const double *x, const double *param)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_erf(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_erf, NULL, x);
 }
 
+static const QnOnnxMap erf_onnx[] = { { .name = "Erf", .since = 9 } };
+
 const QnOp qn_op_erf = {
     .name = "erf",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_erf = {
     .grad = erf_grad,
     .map = &(const QnMapInfo){ .ref = erf_ref, .flops = 22 },
     .device = QN_TEXT(erf),
+    QN_ONNX(erf_onnx),
     QN_SAMPLES(erf_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float exp_f(float x)
 QN_MAP1(exp)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double exp_ref(const double *x, const double *param)
 {
@@ -30,6 +31,8 @@ QN_API QnValue *qn_exp(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_exp, NULL, x);
 }
 
+static const QnOnnxMap exp_onnx[] = { { .name = "Exp", .since = 1 } };
+
 const QnOp qn_op_exp = {
     .name = "exp",
     .version = 1,
@@ -39,6 +42,7 @@ const QnOp qn_op_exp = {
     .grad = exp_grad,
     .map = &(const QnMapInfo){ .ref = exp_ref, .flops = 10 },
     .device = QN_TEXT(exp),
+    QN_ONNX(exp_onnx),
     QN_SAMPLES(exp_samples),
 };
 #endif

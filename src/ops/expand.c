@@ -2,6 +2,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -65,6 +66,32 @@ QN_API QnValue *qn_expand(QnGraph *g, QnValue *x, const QnShape *shape)
     return qn_emit1(g, &qn_op_expand, &a, x);
 }
 
+/* Both ways: where the shape says 1, the input's dim stays. */
+static QnStatus expand_import(QnOnnxNode *n)
+{
+    QnInts to;
+    const QnType *t = qn_onnx_type(n, 0);
+    if (!t)
+        return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
+    QnShape from = t->shape;
+    QN_TRY(qn_onnx_in_ints(n, 1, &to));
+    if (to.n > QN_MAX_RANK)
+        return qn_onnx_refuse(n, "a shape of %d dims, at most %d", to.n, QN_MAX_RANK);
+    QnShape s = { .rank = QN_MAX(to.n, from.rank) };
+    for (int k = 1; k <= s.rank; k++) {
+        int64_t a = k <= from.rank ? from.dim[from.rank - k] : 1;
+        int64_t b = k <= to.n ? to.v[to.n - k] : 1;
+        if (b < 0 || (a != b && a != 1 && b != 1))
+            return qn_fail(QN_ESHAPE, "dim %lld is to become %lld", (long long)a, (long long)b);
+        s.dim[s.rank - k] = a == 1 ? b : a;
+    }
+    return qn_onnx_out0(n, qn_expand(n->g, qn_onnx_in(n, 0), &s));
+}
+
+static const QnOnnxMap expand_onnx[] = {
+    { .name = "Expand", .since = 8, .import = expand_import },
+};
+
 const QnOp qn_op_expand = {
     .name = "expand",
     .version = 1,
@@ -75,6 +102,7 @@ const QnOp qn_op_expand = {
     .infer = expand_infer,
     .ref = expand_ref,
     .grad = expand_grad,
+    QN_ONNX(expand_onnx),
     QN_SAMPLES(expand_samples),
 };
 #endif

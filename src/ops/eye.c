@@ -11,6 +11,7 @@ QN_KERNEL eye_float(QN_GLOBAL QN_T *y, qn_long count, qn_long columns, qn_long k
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     QnDims dims;
@@ -74,6 +75,21 @@ QN_API QnValue *qn_eye(QnGraph *g, QnDim rows, QnDim columns, int64_t k, QnDtype
     return qn_emit0(g, &qn_op_eye, &(Attr){ { 2, { rows, columns } }, k, dtype });
 }
 
+static QnStatus eye_import(QnOnnxNode *n)
+{
+    const QnType *t = qn_onnx_type(n, 0);
+    if (!t || t->shape.rank != 2)
+        return qn_fail(QN_ESHAPE, "input 0 must be a matrix of numbers");
+    QnDtype dtype = t->dtype;
+    int64_t asked = qn_onnx_int(n, "dtype", 0);
+    if (asked && !qn_onnx_dtype(asked, &dtype))
+        return qn_onnx_refuse(n, "element type %lld", (long long)asked);
+    return qn_onnx_out0(
+        n, qn_eye(n->g, t->shape.dim[0], t->shape.dim[1], qn_onnx_int(n, "k", 0), dtype));
+}
+
+static const QnOnnxMap eye_onnx[] = { { .name = "EyeLike", .since = 9, .import = eye_import } };
+
 const QnOp qn_op_eye = {
     .name = "eye",
     .version = 1,
@@ -84,6 +100,7 @@ const QnOp qn_op_eye = {
     .ref = eye_ref,
     .device = QN_TEXT(eye),
     .call = eye_call,
+    QN_ONNX(eye_onnx),
     QN_SAMPLES(eye_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float floor_f(float x)
 QN_MAP1(floor)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double floor_ref(const double *x, const double *param)
 {
@@ -25,6 +26,8 @@ QN_API QnValue *qn_floor(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_floor, NULL, x);
 }
 
+static const QnOnnxMap floor_onnx[] = { { .name = "Floor", .since = 1 } };
+
 const QnOp qn_op_floor = {
     .name = "floor",
     .version = 1,
@@ -33,6 +36,7 @@ const QnOp qn_op_floor = {
     .traits = QN_MAP | QN_FLOAT_ONLY | QN_ANY_LAYOUT | QN_NO_GRAD,
     .map = &(const QnMapInfo){ .ref = floor_ref, .flops = 1 },
     .device = QN_TEXT(floor),
+    QN_ONNX(floor_onnx),
     QN_SAMPLES(floor_samples),
 };
 #endif

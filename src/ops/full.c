@@ -2,6 +2,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double value;
@@ -61,6 +62,36 @@ QN_API bool qn_full_value(const QnValue *v, double *value)
     return true;
 }
 
+static QnStatus full_import(QnOnnxNode *n)
+{
+    QnInts dims;
+    const QnOnnxAttr *a = qn_onnx_attr(n, "value");
+    const QnTensor *t = a && a->kind == QN_ONNX_TENSOR ? a->tensor : NULL;
+    QN_TRY(qn_onnx_in_ints(n, 0, &dims));
+    if (dims.n > QN_MAX_RANK || (t && t->text))
+        return qn_onnx_refuse(n, "%d dims, or strings", dims.n);
+    if (t && qn_shape_count(&t->type.shape) != 1)
+        return qn_fail(QN_ESHAPE, "the attribute 'value' must be one number");
+    QnShape s = { .rank = dims.n };
+    for (int i = 0; i < dims.n; i++) {
+        s.dim[i] = dims.v[i];
+        if (dims.v[i] < 0)
+            return qn_fail(QN_ESHAPE, "dim %d is %lld", i, (long long)dims.v[i]);
+    }
+    double v = 0;
+    if (!t)
+        return qn_onnx_out0(n, qn_full(n->g, 0, QN_DTYPE_F32, &s));
+    qn_dtype_to_f64(t->type.dtype, t->data, &v, 1);
+    if (qn_dtype_is_storage(t->type.dtype) || fabs(v) > 0x1p53) /* no double, or not for sure */
+        return qn_onnx_out0(
+            n, qn_expand(n->g, qn_constant(n->g, t->type.dtype, &(QnShape){ 0 }, t->data), &s));
+    return qn_onnx_out0(n, qn_full(n->g, v, t->type.dtype, &s));
+}
+
+static const QnOnnxMap full_onnx[] = {
+    { .name = "ConstantOfShape", .since = 9, .import = full_import },
+};
+
 const QnOp qn_op_full = {
     .name = "full",
     .version = 1,
@@ -69,6 +100,7 @@ const QnOp qn_op_full = {
     QN_ATTRS(Attr, full_fields),
     .infer = full_infer,
     .ref = full_ref,
+    QN_ONNX(full_onnx),
     QN_SAMPLES(full_samples),
 };
 #endif

@@ -30,6 +30,7 @@ QN_KERNEL gather_i32(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -123,6 +124,8 @@ QN_API QnValue *qn_gather(QnGraph *g, QnValue *x, QnValue *indices, int64_t axis
     return qn_emit2(g, &qn_op_gather, &(Attr){ axis }, x, indices);
 }
 
+static const QnOnnxMap gather_onnx[] = { { .name = "Gather", .since = 1 } };
+
 const QnOp qn_op_gather = {
     .name = "gather",
     .version = 1,
@@ -137,6 +140,7 @@ const QnOp qn_op_gather = {
     .index_in = 2,
     .device = QN_TEXT(gather),
     .call = gather_call,
+    QN_ONNX(gather_onnx),
     QN_SAMPLES(gather_samples),
 };
 #endif

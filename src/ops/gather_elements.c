@@ -3,6 +3,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -73,6 +74,8 @@ QN_API QnValue *qn_gather_elements(QnGraph *g, QnValue *x, QnValue *indices, int
     return qn_emit2(g, &qn_op_gather_elements, &(Attr){ axis }, x, indices);
 }
 
+static const QnOnnxMap gather_elements_onnx[] = { { .name = "GatherElements", .since = 11 } };
+
 const QnOp qn_op_gather_elements = {
     .name = "gather_elements",
     .version = 1,
@@ -85,6 +88,7 @@ const QnOp qn_op_gather_elements = {
     .ref = gather_elements_ref,
     .grad = gather_elements_grad,
     .index_in = 2,
+    QN_ONNX(gather_elements_onnx),
     QN_SAMPLES(gather_elements_samples),
 };
 #endif

@@ -3,6 +3,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -66,6 +67,8 @@ QN_API QnValue *qn_gather_nd(QnGraph *g, QnValue *x, QnValue *indices, int64_t b
     return qn_emit2(g, &qn_op_gather_nd, &(Attr){ batch_dims }, x, indices);
 }
 
+static const QnOnnxMap gather_nd_onnx[] = { { .name = "GatherND", .since = 11 } };
+
 const QnOp qn_op_gather_nd = {
     .name = "gather_nd",
     .version = 1,
@@ -78,6 +81,7 @@ const QnOp qn_op_gather_nd = {
     .ref = gather_nd_ref,
     .grad = gather_nd_grad,
     .index_in = 2,
+    QN_ONNX(gather_nd_onnx),
     QN_SAMPLES(gather_nd_samples),
 };
 #endif

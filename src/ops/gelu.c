@@ -8,6 +8,7 @@ QN_SCALAR float gelu_f(float x)
 QN_MAP1(gelu)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double gelu_ref(const double *x, const double *param)
 {
@@ -36,6 +37,17 @@ QN_API QnValue *qn_gelu(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_gelu, NULL, x);
 }
 
+static QnStatus gelu_import(QnOnnxNode *n)
+{
+    bool by_tanh = qn_onnx_is(n, "approximate", "tanh", "none");
+    if (!by_tanh && !qn_onnx_is(n, "approximate", "none", "none"))
+        return qn_onnx_refuse(n, "an approximation that is neither none nor tanh");
+    QnValue *x = qn_onnx_in(n, 0);
+    return qn_onnx_out0(n, by_tanh ? qn_gelu_tanh(n->g, x) : qn_gelu(n->g, x));
+}
+
+static const QnOnnxMap gelu_onnx[] = { { .name = "Gelu", .since = 20, .import = gelu_import } };
+
 const QnOp qn_op_gelu = {
     .name = "gelu",
     .version = 1,
@@ -45,6 +57,7 @@ const QnOp qn_op_gelu = {
     .grad = gelu_grad,
     .map = &(const QnMapInfo){ .ref = gelu_ref, .flops = 25 },
     .device = QN_TEXT(gelu),
+    QN_ONNX(gelu_onnx),
     QN_SAMPLES(gelu_samples),
 };
 #endif

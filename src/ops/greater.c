@@ -18,6 +18,7 @@ QN_SCALAR qn_ulong greater_u(qn_ulong a, qn_ulong b)
 QN_MAP2(greater)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus greater_infer(QnInfer *c)
 {
@@ -57,6 +58,8 @@ QN_API QnValue *qn_greater(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_greater, NULL, a, b);
 }
 
+static const QnOnnxMap greater_onnx[] = { { .name = "Greater", .since = 7 } };
+
 const QnOp qn_op_greater = {
     .name = "greater",
     .version = 1,
@@ -69,6 +72,7 @@ const QnOp qn_op_greater = {
                                .ref_uint = greater_ref_uint,
                                .flops = 1 },
     .device = QN_TEXT(greater),
+    QN_ONNX(greater_onnx),
     QN_SAMPLES(greater_samples),
 };
 #endif

@@ -18,6 +18,7 @@ QN_SCALAR qn_ulong greater_equal_u(qn_ulong a, qn_ulong b)
 QN_MAP2(greater_equal)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus greater_equal_infer(QnInfer *c)
 {
@@ -57,6 +58,8 @@ QN_API QnValue *qn_greater_equal(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_greater_equal, NULL, a, b);
 }
 
+static const QnOnnxMap greater_equal_onnx[] = { { .name = "GreaterOrEqual", .since = 12 } };
+
 const QnOp qn_op_greater_equal = {
     .name = "greater_equal",
     .version = 1,
@@ -69,6 +72,7 @@ const QnOp qn_op_greater_equal = {
                                .ref_uint = greater_equal_ref_uint,
                                .flops = 1 },
     .device = QN_TEXT(greater_equal),
+    QN_ONNX(greater_equal_onnx),
     QN_SAMPLES(greater_equal_samples),
 };
 #endif

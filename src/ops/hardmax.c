@@ -3,6 +3,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -51,6 +52,15 @@ QN_API QnValue *qn_hardmax(QnGraph *g, QnValue *x, int64_t axis)
     return qn_emit1(g, &qn_op_hardmax, &(Attr){ axis }, x);
 }
 
+static QnStatus hardmax_import(QnOnnxNode *n)
+{
+    return qn_onnx_rowwise(n, qn_hardmax);
+}
+
+static const QnOnnxMap hardmax_onnx[] = {
+    { .name = "Hardmax", .since = 1, .import = hardmax_import },
+};
+
 const QnOp qn_op_hardmax = {
     .name = "hardmax",
     .version = 1,
@@ -60,6 +70,7 @@ const QnOp qn_op_hardmax = {
     QN_ATTRS(Attr, hardmax_fields),
     .infer = hardmax_infer,
     .lower = hardmax_lower,
+    QN_ONNX(hardmax_onnx),
     QN_SAMPLES(hardmax_samples),
 };
 #endif

@@ -9,6 +9,7 @@ QN_SCALAR float hardsigmoid_f(float x)
 QN_MAP1(hardsigmoid)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double hardsigmoid_ref(const double *x, const double *param)
 {
@@ -37,6 +38,20 @@ QN_API QnValue *qn_hardsigmoid(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_hardsigmoid, NULL, x);
 }
 
+static QnStatus hardsigmoid_import(QnOnnxNode *n)
+{
+    double alpha = qn_onnx_float(n, "alpha", 0.2), beta = qn_onnx_float(n, "beta", 0.5);
+    QnValue *x = qn_onnx_in(n, 0);
+    if (fabs(alpha - 1.0 / 6) < 1e-7 && beta == 0.5)
+        return qn_onnx_out0(n, qn_hardsigmoid(n->g, x));
+    x = qn_add_scalar(n->g, qn_mul(n->g, x, qn_scalar_like(n->g, x, alpha)), beta);
+    return qn_onnx_out0(n, qn_clip(n->g, x, 0, 1));
+}
+
+static const QnOnnxMap hardsigmoid_onnx[] = {
+    { .name = "HardSigmoid", .since = 1, .import = hardsigmoid_import },
+};
+
 const QnOp qn_op_hardsigmoid = {
     .name = "hardsigmoid",
     .version = 1,
@@ -46,6 +61,7 @@ const QnOp qn_op_hardsigmoid = {
     .grad = hardsigmoid_grad,
     .map = &(const QnMapInfo){ .ref = hardsigmoid_ref, .flops = 4 },
     .device = QN_TEXT(hardsigmoid),
+    QN_ONNX(hardsigmoid_onnx),
     QN_SAMPLES(hardsigmoid_samples),
 };
 #endif

@@ -9,6 +9,7 @@ QN_SCALAR float hardswish_f(float x)
 QN_MAP1(hardswish)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double hardswish_ref(const double *x, const double *param)
 {
@@ -37,6 +38,8 @@ QN_API QnValue *qn_hardswish(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_hardswish, NULL, x);
 }
 
+static const QnOnnxMap hardswish_onnx[] = { { .name = "HardSwish", .since = 14 } };
+
 const QnOp qn_op_hardswish = {
     .name = "hardswish",
     .version = 1,
@@ -46,6 +49,7 @@ const QnOp qn_op_hardswish = {
     .grad = hardswish_grad,
     .map = &(const QnMapInfo){ .ref = hardswish_ref, .flops = 5 },
     .device = QN_TEXT(hardswish),
+    QN_ONNX(hardswish_onnx),
     QN_SAMPLES(hardswish_samples),
 };
 #endif

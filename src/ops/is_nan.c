@@ -8,6 +8,7 @@ QN_SCALAR float is_nan_f(float x)
 QN_MAP1(is_nan)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus is_nan_infer(QnInfer *c)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_is_nan(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_is_nan, NULL, x);
 }
 
+static const QnOnnxMap is_nan_onnx[] = { { .name = "IsNaN", .since = 9 } };
+
 const QnOp qn_op_is_nan = {
     .name = "is_nan",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_is_nan = {
     .infer = is_nan_infer,
     .map = &(const QnMapInfo){ .ref = is_nan_ref, .flops = 1 },
     .device = QN_TEXT(is_nan),
+    QN_ONNX(is_nan_onnx),
     QN_SAMPLES(is_nan_samples),
 };
 #endif

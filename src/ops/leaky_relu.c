@@ -8,6 +8,7 @@ QN_SCALAR float leaky_relu_f(float x, float alpha)
 QN_MAP1P(leaky_relu, p0)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double alpha;
@@ -45,6 +46,8 @@ QN_API QnValue *qn_leaky_relu(QnGraph *g, QnValue *x, double alpha)
     return qn_emit1(g, &qn_op_leaky_relu, &(Attr){ alpha }, x);
 }
 
+static const QnOnnxMap leaky_relu_onnx[] = { { .name = "LeakyRelu", .since = 1 } };
+
 const QnOp qn_op_leaky_relu = {
     .name = "leaky_relu",
     .version = 1,
@@ -55,6 +58,7 @@ const QnOp qn_op_leaky_relu = {
     .grad = leaky_relu_grad,
     .map = &(const QnMapInfo){ .ref = leaky_relu_ref, .flops = 2 },
     .device = QN_TEXT(leaky_relu),
+    QN_ONNX(leaky_relu_onnx),
     QN_SAMPLES(leaky_relu_samples),
 };
 #endif

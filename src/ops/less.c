@@ -18,6 +18,7 @@ QN_SCALAR qn_ulong less_u(qn_ulong a, qn_ulong b)
 QN_MAP2(less)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus less_infer(QnInfer *c)
 {
@@ -60,6 +61,8 @@ QN_API QnValue *qn_less(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_less, NULL, a, b);
 }
 
+static const QnOnnxMap less_onnx[] = { { .name = "Less", .since = 7 } };
+
 const QnOp qn_op_less = {
     .name = "less",
     .version = 1,
@@ -71,6 +74,7 @@ const QnOp qn_op_less = {
         &(const QnMapInfo){
             .ref = less_ref, .ref_int = less_ref_int, .ref_uint = less_ref_uint, .flops = 1 },
     .device = QN_TEXT(less),
+    QN_ONNX(less_onnx),
     QN_SAMPLES(less_samples),
 };
 #endif

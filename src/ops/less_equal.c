@@ -18,6 +18,7 @@ QN_SCALAR qn_ulong less_equal_u(qn_ulong a, qn_ulong b)
 QN_MAP2(less_equal)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus less_equal_infer(QnInfer *c)
 {
@@ -57,6 +58,8 @@ QN_API QnValue *qn_less_equal(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_less_equal, NULL, a, b);
 }
 
+static const QnOnnxMap less_equal_onnx[] = { { .name = "LessOrEqual", .since = 12 } };
+
 const QnOp qn_op_less_equal = {
     .name = "less_equal",
     .version = 1,
@@ -69,6 +72,7 @@ const QnOp qn_op_less_equal = {
                                .ref_uint = less_equal_ref_uint,
                                .flops = 1 },
     .device = QN_TEXT(less_equal),
+    QN_ONNX(less_equal_onnx),
     QN_SAMPLES(less_equal_samples),
 };
 #endif

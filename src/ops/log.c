@@ -8,6 +8,7 @@ QN_SCALAR float log_f(float x)
 QN_MAP1(log)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double log_ref(const double *x, const double *param)
 {
@@ -30,6 +31,8 @@ QN_API QnValue *qn_log(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_log, NULL, x);
 }
 
+static const QnOnnxMap log_onnx[] = { { .name = "Log", .since = 1 } };
+
 const QnOp qn_op_log = {
     .name = "log",
     .version = 1,
@@ -39,6 +42,7 @@ const QnOp qn_op_log = {
     .grad = log_grad,
     .map = &(const QnMapInfo){ .ref = log_ref, .flops = 10 },
     .device = QN_TEXT(log),
+    QN_ONNX(log_onnx),
     QN_SAMPLES(log_samples),
 };
 #endif

@@ -37,6 +37,7 @@ QN_KERNEL log_softmax_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n,
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -107,6 +108,15 @@ QN_API QnValue *qn_log_softmax(QnGraph *g, QnValue *x, int64_t axis)
     return qn_emit1(g, &qn_op_log_softmax, &(Attr){ axis }, x);
 }
 
+static QnStatus log_softmax_import(QnOnnxNode *n)
+{
+    return qn_onnx_rowwise(n, qn_log_softmax);
+}
+
+static const QnOnnxMap log_softmax_onnx[] = {
+    { .name = "LogSoftmax", .since = 1, .import = log_softmax_import },
+};
+
 const QnOp qn_op_log_softmax = {
     .name = "log_softmax",
     .version = 1,
@@ -121,6 +131,7 @@ const QnOp qn_op_log_softmax = {
     .inplace = 1,
     .device = QN_TEXT(log_softmax),
     .call = log_softmax_call,
+    QN_ONNX(log_softmax_onnx),
     QN_SAMPLES(log_softmax_samples),
 };
 #endif

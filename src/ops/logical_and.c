@@ -13,6 +13,7 @@ QN_SCALAR qn_long logical_and_i(qn_long a, qn_long b)
 QN_MAP2(logical_and)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus logical_and_infer(QnInfer *c)
 {
@@ -51,6 +52,8 @@ QN_API QnValue *qn_logical_and(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_logical_and, NULL, a, b);
 }
 
+static const QnOnnxMap logical_and_onnx[] = { { .name = "And", .since = 7 } };
+
 const QnOp qn_op_logical_and = {
     .name = "logical_and",
     .version = 1,
@@ -60,6 +63,7 @@ const QnOp qn_op_logical_and = {
     .infer = logical_and_infer,
     .map = &(const QnMapInfo){ .ref = logical_and_ref, .ref_int = logical_and_ref_int, .flops = 1 },
     .device = QN_TEXT(logical_and),
+    QN_ONNX(logical_and_onnx),
     QN_SAMPLES(logical_and_samples),
 };
 #endif

@@ -13,6 +13,7 @@ QN_SCALAR qn_long logical_not_i(qn_long x)
 QN_MAP1(logical_not)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus logical_not_infer(QnInfer *c)
 {
@@ -44,6 +45,8 @@ QN_API QnValue *qn_logical_not(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_logical_not, NULL, x);
 }
 
+static const QnOnnxMap logical_not_onnx[] = { { .name = "Not", .since = 1 } };
+
 const QnOp qn_op_logical_not = {
     .name = "logical_not",
     .version = 1,
@@ -53,6 +56,7 @@ const QnOp qn_op_logical_not = {
     .infer = logical_not_infer,
     .map = &(const QnMapInfo){ .ref = logical_not_ref, .ref_int = logical_not_ref_int, .flops = 1 },
     .device = QN_TEXT(logical_not),
+    QN_ONNX(logical_not_onnx),
     QN_SAMPLES(logical_not_samples),
 };
 #endif

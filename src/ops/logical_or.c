@@ -13,6 +13,7 @@ QN_SCALAR qn_long logical_or_i(qn_long a, qn_long b)
 QN_MAP2(logical_or)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus logical_or_infer(QnInfer *c)
 {
@@ -51,6 +52,8 @@ QN_API QnValue *qn_logical_or(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_logical_or, NULL, a, b);
 }
 
+static const QnOnnxMap logical_or_onnx[] = { { .name = "Or", .since = 7 } };
+
 const QnOp qn_op_logical_or = {
     .name = "logical_or",
     .version = 1,
@@ -60,6 +63,7 @@ const QnOp qn_op_logical_or = {
     .infer = logical_or_infer,
     .map = &(const QnMapInfo){ .ref = logical_or_ref, .ref_int = logical_or_ref_int, .flops = 1 },
     .device = QN_TEXT(logical_or),
+    QN_ONNX(logical_or_onnx),
     QN_SAMPLES(logical_or_samples),
 };
 #endif

@@ -13,6 +13,7 @@ QN_SCALAR qn_long logical_xor_i(qn_long a, qn_long b)
 QN_MAP2(logical_xor)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus logical_xor_infer(QnInfer *c)
 {
@@ -51,6 +52,8 @@ QN_API QnValue *qn_logical_xor(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_logical_xor, NULL, a, b);
 }
 
+static const QnOnnxMap logical_xor_onnx[] = { { .name = "Xor", .since = 7 } };
+
 const QnOp qn_op_logical_xor = {
     .name = "logical_xor",
     .version = 1,
@@ -60,6 +63,7 @@ const QnOp qn_op_logical_xor = {
     .infer = logical_xor_infer,
     .map = &(const QnMapInfo){ .ref = logical_xor_ref, .ref_int = logical_xor_ref_int, .flops = 1 },
     .device = QN_TEXT(logical_xor),
+    QN_ONNX(logical_xor_onnx),
     QN_SAMPLES(logical_xor_samples),
 };
 #endif

@@ -38,6 +38,7 @@ QN_KERNEL logsumexp_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, q
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/onnx.h"
 
 static const QnAttrField logsumexp_fields[] = { QN_REDUCE_FIELDS };
 
@@ -100,6 +101,15 @@ QN_API QnValue *qn_logsumexp(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
     return qn_emit1(g, &qn_op_logsumexp, &(QnReduceAttr){ axes, keepdims }, x);
 }
 
+static QnStatus logsumexp_import(QnOnnxNode *n)
+{
+    return qn_onnx_reduce(n, qn_logsumexp, true, -INFINITY);
+}
+
+static const QnOnnxMap logsumexp_onnx[] = {
+    { .name = "ReduceLogSumExp", .since = 1, .import = logsumexp_import },
+};
+
 const QnOp qn_op_logsumexp = {
     .name = "logsumexp",
     .version = 1,
@@ -113,6 +123,7 @@ const QnOp qn_op_logsumexp = {
     .grad = logsumexp_grad,
     .device = QN_TEXT(logsumexp),
     .call = logsumexp_call,
+    QN_ONNX(logsumexp_onnx),
     QN_SAMPLES(logsumexp_samples),
 };
 #endif

@@ -18,6 +18,7 @@ QN_SCALAR qn_ulong maximum_u(qn_ulong a, qn_ulong b)
 QN_MAP2(maximum)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double maximum_ref(const double *x, const double *param)
 {
@@ -58,6 +59,13 @@ QN_API QnValue *qn_maximum(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_maximum, NULL, a, b);
 }
 
+static QnStatus maximum_import(QnOnnxNode *n)
+{
+    return qn_onnx_pairs(n, qn_maximum);
+}
+
+static const QnOnnxMap maximum_onnx[] = { { .name = "Max", .since = 1, .import = maximum_import } };
+
 const QnOp qn_op_maximum = {
     .name = "maximum",
     .version = 1,
@@ -70,6 +78,7 @@ const QnOp qn_op_maximum = {
                                .ref_uint = maximum_ref_uint,
                                .flops = 1 },
     .device = QN_TEXT(maximum),
+    QN_ONNX(maximum_onnx),
     QN_SAMPLES(maximum_samples),
 };
 #endif

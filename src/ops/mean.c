@@ -25,6 +25,7 @@ QN_KERNEL mean_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_lon
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/onnx.h"
 
 static const QnAttrField mean_fields[] = { QN_REDUCE_FIELDS };
 
@@ -78,6 +79,15 @@ QN_API QnValue *qn_mean(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
     return qn_emit1(g, &qn_op_mean, &(QnReduceAttr){ axes, keepdims }, x);
 }
 
+static QnStatus mean_import(QnOnnxNode *n)
+{
+    return qn_onnx_reduce(n, qn_mean, true, NAN);
+}
+
+static const QnOnnxMap mean_onnx[] = {
+    { .name = "ReduceMean", .since = 1, .import = mean_import },
+};
+
 const QnOp qn_op_mean = {
     .name = "mean",
     .version = 1,
@@ -91,6 +101,7 @@ const QnOp qn_op_mean = {
     .grad = mean_grad,
     .device = QN_TEXT(mean),
     .call = mean_call,
+    QN_ONNX(mean_onnx),
     QN_SAMPLES(mean_samples),
 };
 #endif

@@ -18,6 +18,7 @@ QN_SCALAR qn_ulong minimum_u(qn_ulong a, qn_ulong b)
 QN_MAP2(minimum)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double minimum_ref(const double *x, const double *param)
 {
@@ -58,6 +59,13 @@ QN_API QnValue *qn_minimum(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_minimum, NULL, a, b);
 }
 
+static QnStatus minimum_import(QnOnnxNode *n)
+{
+    return qn_onnx_pairs(n, qn_minimum);
+}
+
+static const QnOnnxMap minimum_onnx[] = { { .name = "Min", .since = 1, .import = minimum_import } };
+
 const QnOp qn_op_minimum = {
     .name = "minimum",
     .version = 1,
@@ -70,6 +78,7 @@ const QnOp qn_op_minimum = {
                                .ref_uint = minimum_ref_uint,
                                .flops = 1 },
     .device = QN_TEXT(minimum),
+    QN_ONNX(minimum_onnx),
     QN_SAMPLES(minimum_samples),
 };
 #endif

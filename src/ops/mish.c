@@ -10,6 +10,7 @@ QN_SCALAR float mish_f(float x)
 QN_MAP1(mish)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double mish_ref(const double *x, const double *param)
 {
@@ -36,6 +37,8 @@ QN_API QnValue *qn_mish(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_mish, NULL, x);
 }
 
+static const QnOnnxMap mish_onnx[] = { { .name = "Mish", .since = 18 } };
+
 const QnOp qn_op_mish = {
     .name = "mish",
     .version = 1,
@@ -45,6 +48,7 @@ const QnOp qn_op_mish = {
     .grad = mish_grad,
     .map = &(const QnMapInfo){ .ref = mish_ref, .flops = 18 },
     .device = QN_TEXT(mish),
+    QN_ONNX(mish_onnx),
     QN_SAMPLES(mish_samples),
 };
 #endif

@@ -22,6 +22,7 @@ QN_SCALAR qn_ulong mod_u(qn_ulong a, qn_ulong b)
 QN_MAP2(mod)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double mod_ref(const double *x, const double *param)
 {
@@ -65,6 +66,14 @@ QN_API QnValue *qn_mod(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_mod, NULL, a, b);
 }
 
+static QnStatus mod_import(QnOnnxNode *n)
+{
+    QnValue *a = qn_onnx_in(n, 0), *b = qn_onnx_in(n, 1);
+    return qn_onnx_out0(n, qn_onnx_int(n, "fmod", 0) ? qn_fmod(n->g, a, b) : qn_mod(n->g, a, b));
+}
+
+static const QnOnnxMap mod_onnx[] = { { .name = "Mod", .since = 10, .import = mod_import } };
+
 const QnOp qn_op_mod = {
     .name = "mod",
     .version = 1,
@@ -76,6 +85,7 @@ const QnOp qn_op_mod = {
         &(const QnMapInfo){
             .ref = mod_ref, .ref_int = mod_ref_int, .ref_uint = mod_ref_uint, .flops = 10 },
     .device = QN_TEXT(mod),
+    QN_ONNX(mod_onnx),
     QN_SAMPLES(mod_samples),
 };
 #endif

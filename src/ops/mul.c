@@ -13,6 +13,7 @@ QN_SCALAR qn_long mul_i(qn_long a, qn_long b)
 QN_MAP2(mul)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double mul_ref(const double *x, const double *param)
 {
@@ -47,6 +48,8 @@ QN_API QnValue *qn_mul_scalar(QnGraph *g, QnValue *x, double b)
     return qn_mul(g, x, qn_scalar_like(g, x, b));
 }
 
+static const QnOnnxMap mul_onnx[] = { { .name = "Mul", .since = 7 } };
+
 const QnOp qn_op_mul = {
     .name = "mul",
     .version = 1,
@@ -56,6 +59,7 @@ const QnOp qn_op_mul = {
     .grad = mul_grad,
     .map = &(const QnMapInfo){ .ref = mul_ref, .ref_int = mul_ref_int, .flops = 1 },
     .device = QN_TEXT(mul),
+    QN_ONNX(mul_onnx),
     QN_SAMPLES(mul_samples),
 };
 #endif

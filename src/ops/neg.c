@@ -13,6 +13,7 @@ QN_SCALAR qn_long neg_i(qn_long x)
 QN_MAP1(neg)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double neg_ref(const double *x, const double *param)
 {
@@ -41,6 +42,8 @@ QN_API QnValue *qn_neg(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_neg, NULL, x);
 }
 
+static const QnOnnxMap neg_onnx[] = { { .name = "Neg", .since = 1 } };
+
 const QnOp qn_op_neg = {
     .name = "neg",
     .version = 1,
@@ -50,6 +53,7 @@ const QnOp qn_op_neg = {
     .grad = neg_grad,
     .map = &(const QnMapInfo){ .ref = neg_ref, .ref_int = neg_ref_int, .flops = 1 },
     .device = QN_TEXT(neg),
+    QN_ONNX(neg_onnx),
     QN_SAMPLES(neg_samples),
 };
 #endif

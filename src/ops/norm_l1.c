@@ -27,6 +27,7 @@ QN_KERNEL norm_l1_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/onnx.h"
 
 static const QnAttrField norm_l1_fields[] = { QN_REDUCE_FIELDS };
 
@@ -79,6 +80,23 @@ QN_API QnValue *qn_norm_l1(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
     return qn_emit1(g, &qn_op_norm_l1, &(QnReduceAttr){ axes, keepdims }, x);
 }
 
+/* Integers stay exact. */
+static QnValue *import_fold(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
+{
+    return qn_value_is_poison(x) || qn_dtype_is_float(x->type.dtype)
+               ? qn_norm_l1(g, x, axes, keepdims)
+               : qn_sum(g, qn_abs(g, x), axes, keepdims);
+}
+
+static QnStatus norm_l1_import(QnOnnxNode *n)
+{
+    return qn_onnx_reduce(n, import_fold, false, 0);
+}
+
+static const QnOnnxMap norm_l1_onnx[] = {
+    { .name = "ReduceL1", .since = 1, .import = norm_l1_import },
+};
+
 const QnOp qn_op_norm_l1 = {
     .name = "norm_l1",
     .version = 1,
@@ -92,6 +110,7 @@ const QnOp qn_op_norm_l1 = {
     .grad = norm_l1_grad,
     .device = QN_TEXT(norm_l1),
     .call = norm_l1_call,
+    QN_ONNX(norm_l1_onnx),
     QN_SAMPLES(norm_l1_samples),
 };
 #endif

@@ -27,6 +27,7 @@ QN_KERNEL norm_l2_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/onnx.h"
 
 static const QnAttrField norm_l2_fields[] = { QN_REDUCE_FIELDS };
 
@@ -84,6 +85,15 @@ QN_API QnValue *qn_norm_l2(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
     return qn_emit1(g, &qn_op_norm_l2, &(QnReduceAttr){ axes, keepdims }, x);
 }
 
+static QnStatus norm_l2_import(QnOnnxNode *n)
+{
+    return qn_onnx_reduce(n, qn_norm_l2, true, 0);
+}
+
+static const QnOnnxMap norm_l2_onnx[] = {
+    { .name = "ReduceL2", .since = 1, .import = norm_l2_import },
+};
+
 const QnOp qn_op_norm_l2 = {
     .name = "norm_l2",
     .version = 1,
@@ -97,6 +107,7 @@ const QnOp qn_op_norm_l2 = {
     .grad = norm_l2_grad,
     .device = QN_TEXT(norm_l2),
     .call = norm_l2_call,
+    QN_ONNX(norm_l2_onnx),
     QN_SAMPLES(norm_l2_samples),
 };
 #endif

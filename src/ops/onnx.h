@@ -128,6 +128,11 @@ QnStatus qn_onnx_in_ints(QnOnnxNode *n, int i, QnInts *out);
 QnStatus qn_onnx_in_int(QnOnnxNode *n, int i, int64_t *out);   /* one of them */
 QnStatus qn_onnx_in_double(QnOnnxNode *n, int i, double *out); /* one number of any type */
 
+/* The same as an array, of any length. */
+QnStatus qn_onnx_in_array(QnOnnxNode *n, int i, const int64_t **v, int64_t *count);
+/* A constant, no input of a run, of one number that a double holds exactly. */
+bool qn_onnx_constant(const QnOnnxNode *n, int i, double *out);
+
 /* ---- attributes ---- */
 
 const QnOnnxAttr *qn_onnx_attr(const QnOnnxNode *n, const char *name); /* NULL: not given */
@@ -142,6 +147,25 @@ int qn_onnx_dtype_number(QnDtype dtype);
 enum { QN_ONNX_DTYPE_STRING = 8 };
 /* Axis in -rank..rank-1 to 0..rank-1. */
 QnStatus qn_onnx_axis(const QnOnnxNode *n, int64_t axis, int rank, int *out);
+
+/* ---- forms that several operators share ---- */
+
+/* Axes by the attribute "axes" or, where it is not given, by input i; neither: out->n is 0. */
+QnStatus qn_onnx_axes(QnOnnxNode *n, int i, QnInts *out);
+/* A reduction with axes, keepdims and noop_with_empty_axes. Integers go through f64 and back where
+ * `floats`; what has no elements folds to `empty`. */
+typedef QnValue *QnOnnxFold(QnGraph *g, QnValue *x, QnInts axes, bool keepdims);
+QnStatus qn_onnx_reduce(QnOnnxNode *n, QnOnnxFold *fold, bool floats, double empty);
+/* ArgMax and ArgMin. */
+typedef QnValue *QnOnnxArg(QnGraph *g, QnValue *x, int64_t axis, bool keepdims);
+QnStatus qn_onnx_arg(QnOnnxNode *n, QnOnnxArg *f);
+/* Softmax and its like: along an axis; before opset 13, over it and all that follow as one. */
+QnStatus qn_onnx_rowwise(QnOnnxNode *n, QnValue *(*f)(QnGraph *g, QnValue *x, int64_t axis));
+/* Any number of inputs, two by two. */
+QnStatus qn_onnx_pairs(QnOnnxNode *n, QnValue *(*f)(QnGraph *g, QnValue *a, QnValue *b));
+/* Strings, whose elements must be known (ops/onnx_text.c). */
+QnStatus qn_onnx_cast_text(QnOnnxNode *n, bool to_text, QnDtype dtype);
+QnStatus qn_onnx_equal_text(QnOnnxNode *n);
 
 /* ---- results ---- */
 

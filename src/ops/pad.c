@@ -24,6 +24,7 @@ QN_KERNEL pad_constant(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long count
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 static const char *const mode_names[] = { "constant", "reflect", "edge", "wrap", NULL };
@@ -159,6 +160,58 @@ QN_API QnValue *qn_shift(QnGraph *g, QnValue *x, int64_t axis, int64_t k)
     return qn_pad(g, x, &pad);
 }
 
+static QnStatus import_amounts(QnOnnxNode *n, int rank, QnPadAttr *out)
+{
+    QnInts pads, axes = { .n = rank };
+    for (int i = 0; i < rank; i++)
+        axes.v[i] = i;
+    if (n->opset < 11)
+        qn_onnx_ints(n, n->opset < 2 ? "paddings" : "pads", &pads);
+    else
+        QN_TRY(qn_onnx_in_ints(n, 1, &pads));
+    if (qn_onnx_has(n, 3))
+        QN_TRY(qn_onnx_in_ints(n, 3, &axes));
+    if (pads.n != 2 * axes.n)
+        return qn_fail(QN_ESHAPE, "%d pads for %d axes; two each", pads.n, axes.n);
+    out->before.n = out->after.n = rank;
+    for (int i = 0; i < axes.n; i++) {
+        int axis;
+        QN_TRY(qn_onnx_axis(n, axes.v[i], rank, &axis));
+        out->before.v[axis] = pads.v[i];
+        out->after.v[axis] = pads.v[axes.n + i];
+    }
+    return QN_OK;
+}
+
+/* A value that only a run tells stands wherever a padded mask is off. */
+static QnStatus import_value(QnOnnxNode *n, const QnPadAttr *a)
+{
+    QnValue *x = qn_onnx_in(n, 0), *value = qn_onnx_in(n, 2);
+    QnShape s = x->type.shape;
+    QnValue *inside = qn_pad(n->g, qn_full(n->g, 1, QN_DTYPE_BOOL, &s), a);
+    value = qn_reshape(n->g, value, &(QnShape){ 0 });
+    return qn_onnx_out0(n, qn_where(n->g, inside, qn_pad(n->g, x, a), value));
+}
+
+static QnStatus pad_import(QnOnnxNode *n)
+{
+    QnPadAttr a = { .value = qn_onnx_float(n, "value", 0) };
+    const QnType *t = qn_onnx_type(n, 0);
+    const QnOnnxAttr *mode = qn_onnx_attr(n, "mode");
+    if (!t)
+        return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
+    QN_TRY(import_amounts(n, t->shape.rank, &a));
+    while (mode && mode_names[a.mode] && !qn_onnx_is(n, "mode", mode_names[a.mode], ""))
+        a.mode++;
+    if (!mode_names[a.mode])
+        return qn_onnx_refuse(n, "mode '%.*s'", (int)QN_MIN(mode->s.n, 40), mode->s.s);
+    if (qn_onnx_has(n, 2) && a.mode == QN_PAD_CONSTANT && !qn_onnx_constant(n, 2, &a.value))
+        return import_value(n, &a);
+    return qn_onnx_out0(n, qn_pad(n->g, qn_onnx_in(n, 0), &a));
+}
+
+static const QnOnnxMap pad_onnx[] = { { .name = "Pad", .since = 1, .import = pad_import } };
+
 const QnOp qn_op_pad = {
     .name = "pad",
     .version = 1,
@@ -171,6 +224,7 @@ const QnOp qn_op_pad = {
     .grad = pad_grad,
     .device = QN_TEXT(pad),
     .call = pad_call,
+    QN_ONNX(pad_onnx),
     QN_SAMPLES(pad_samples),
 };
 #endif

@@ -30,6 +30,7 @@ QN_SCALAR qn_ulong pow_u(qn_ulong a, qn_ulong b)
 QN_MAP2(pow)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double pow_ref(const double *x, const double *param)
 {
@@ -74,6 +75,23 @@ QN_API QnValue *qn_pow(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_pow, NULL, a, b);
 }
 
+/* Base and exponent may differ in type; the result has the base's. */
+static QnStatus pow_import(QnOnnxNode *n)
+{
+    QnValue *a = qn_onnx_in(n, 0), *b = qn_onnx_in(n, 1);
+    QnDtype from = a->type.dtype, by = b->type.dtype, at = QN_DTYPE_F32;
+    if (from == by)
+        return qn_onnx_out0(n, qn_pow(n->g, a, b));
+    if (qn_dtype_is_int(from) && qn_dtype_is_int(by))
+        at = QN_DTYPE_I64;
+    else if (qn_dtype_is_int(from) || from == QN_DTYPE_F64 || by == QN_DTYPE_F64)
+        at = QN_DTYPE_F64;
+    QnValue *y = qn_pow(n->g, qn_cast(n->g, a, at), qn_cast(n->g, b, at));
+    return qn_onnx_out0(n, qn_cast(n->g, y, from));
+}
+
+static const QnOnnxMap pow_onnx[] = { { .name = "Pow", .since = 7, .import = pow_import } };
+
 const QnOp qn_op_pow = {
     .name = "pow",
     .version = 1,
@@ -85,6 +103,7 @@ const QnOp qn_op_pow = {
         &(const QnMapInfo){
             .ref = pow_ref, .ref_int = pow_ref_int, .ref_uint = pow_ref_uint, .flops = 30 },
     .device = QN_TEXT(pow),
+    QN_ONNX(pow_onnx),
     QN_SAMPLES(pow_samples),
 };
 #endif

@@ -14,6 +14,7 @@ QN_SCALAR qn_long prelu_i(qn_long x, qn_long slope)
 QN_MAP2(prelu)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus prelu_infer(QnInfer *c)
 {
@@ -65,6 +66,22 @@ QN_API QnValue *qn_prelu(QnGraph *g, QnValue *x, QnValue *slope)
     return qn_emit2(g, &qn_op_prelu, NULL, x, slope);
 }
 
+/* Before opset 7, a slope for each channel had one axis. */
+static QnStatus prelu_import(QnOnnxNode *n)
+{
+    QnValue *x = qn_onnx_in(n, 0), *slope = qn_onnx_in(n, 1);
+    int rank = x->type.shape.rank;
+    if (n->opset < 7 && slope->type.shape.rank == 1 && rank > 2 && slope->type.shape.dim[0] != 1) {
+        QnShape s = { .rank = rank - 1, .dim = { slope->type.shape.dim[0] } };
+        for (int i = 1; i < s.rank; i++)
+            s.dim[i] = 1;
+        slope = qn_reshape(n->g, slope, &s);
+    }
+    return qn_onnx_out0(n, qn_prelu(n->g, x, slope));
+}
+
+static const QnOnnxMap prelu_onnx[] = { { .name = "PRelu", .since = 1, .import = prelu_import } };
+
 const QnOp qn_op_prelu = {
     .name = "prelu",
     .version = 1,
@@ -75,6 +92,7 @@ const QnOp qn_op_prelu = {
     .grad = prelu_grad,
     .map = &(const QnMapInfo){ .ref = prelu_ref, .ref_int = prelu_ref_int, .flops = 2 },
     .device = QN_TEXT(prelu),
+    QN_ONNX(prelu_onnx),
     QN_SAMPLES(prelu_samples),
 };
 #endif

@@ -25,6 +25,7 @@ QN_KERNEL prod_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_lon
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/onnx.h"
 #include "ops/whole.h"
 
 static const QnAttrField prod_fields[] = { QN_REDUCE_FIELDS };
@@ -115,6 +116,15 @@ QN_API QnValue *qn_prod(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
     return qn_emit1(g, &qn_op_prod, &(QnReduceAttr){ axes, keepdims }, x);
 }
 
+static QnStatus prod_import(QnOnnxNode *n)
+{
+    return qn_onnx_reduce(n, qn_prod, false, 1);
+}
+
+static const QnOnnxMap prod_onnx[] = {
+    { .name = "ReduceProd", .since = 1, .import = prod_import },
+};
+
 const QnOp qn_op_prod = {
     .name = "prod",
     .version = 1,
@@ -128,6 +138,7 @@ const QnOp qn_op_prod = {
     .grad = prod_grad,
     .device = QN_TEXT(prod),
     .call = prod_call,
+    QN_ONNX(prod_onnx),
     QN_SAMPLES(prod_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float reciprocal_f(float x)
 QN_MAP1(reciprocal)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double reciprocal_ref(const double *x, const double *param)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_reciprocal(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_reciprocal, NULL, x);
 }
 
+static const QnOnnxMap reciprocal_onnx[] = { { .name = "Reciprocal", .since = 1 } };
+
 const QnOp qn_op_reciprocal = {
     .name = "reciprocal",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_reciprocal = {
     .grad = reciprocal_grad,
     .map = &(const QnMapInfo){ .ref = reciprocal_ref, .flops = 4 },
     .device = QN_TEXT(reciprocal),
+    QN_ONNX(reciprocal_onnx),
     QN_SAMPLES(reciprocal_samples),
 };
 #endif

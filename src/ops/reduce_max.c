@@ -30,6 +30,7 @@ QN_KERNEL reduce_max_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, 
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/onnx.h"
 #include "ops/whole.h"
 
 static const QnAttrField reduce_max_fields[] = { QN_REDUCE_FIELDS };
@@ -107,6 +108,17 @@ QN_API QnValue *qn_reduce_max(QnGraph *g, QnValue *x, QnInts axes, bool keepdims
     return qn_emit1(g, &qn_op_reduce_max, &(QnReduceAttr){ axes, keepdims }, x);
 }
 
+static QnStatus reduce_max_import(QnOnnxNode *n)
+{
+    const QnType *t = qn_onnx_type(n, 0);
+    bool any = t && t->dtype == QN_DTYPE_BOOL;
+    return qn_onnx_reduce(n, any ? qn_reduce_any : qn_reduce_max, false, any ? 0 : -INFINITY);
+}
+
+static const QnOnnxMap reduce_max_onnx[] = {
+    { .name = "ReduceMax", .since = 1, .import = reduce_max_import },
+};
+
 const QnOp qn_op_reduce_max = {
     .name = "reduce_max",
     .version = 1,
@@ -120,6 +132,7 @@ const QnOp qn_op_reduce_max = {
     .grad = reduce_max_grad,
     .device = QN_TEXT(reduce_max),
     .call = reduce_max_call,
+    QN_ONNX(reduce_max_onnx),
     QN_SAMPLES(reduce_max_samples),
 };
 #endif

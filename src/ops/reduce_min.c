@@ -30,6 +30,7 @@ QN_KERNEL reduce_min_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, 
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/onnx.h"
 #include "ops/whole.h"
 
 static const QnAttrField reduce_min_fields[] = { QN_REDUCE_FIELDS };
@@ -107,6 +108,17 @@ QN_API QnValue *qn_reduce_min(QnGraph *g, QnValue *x, QnInts axes, bool keepdims
     return qn_emit1(g, &qn_op_reduce_min, &(QnReduceAttr){ axes, keepdims }, x);
 }
 
+static QnStatus reduce_min_import(QnOnnxNode *n)
+{
+    const QnType *t = qn_onnx_type(n, 0);
+    bool all = t && t->dtype == QN_DTYPE_BOOL;
+    return qn_onnx_reduce(n, all ? qn_reduce_all : qn_reduce_min, false, INFINITY);
+}
+
+static const QnOnnxMap reduce_min_onnx[] = {
+    { .name = "ReduceMin", .since = 1, .import = reduce_min_import },
+};
+
 const QnOp qn_op_reduce_min = {
     .name = "reduce_min",
     .version = 1,
@@ -120,6 +132,7 @@ const QnOp qn_op_reduce_min = {
     .grad = reduce_min_grad,
     .device = QN_TEXT(reduce_min),
     .call = reduce_min_call,
+    QN_ONNX(reduce_min_onnx),
     QN_SAMPLES(reduce_min_samples),
 };
 #endif

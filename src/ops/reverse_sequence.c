@@ -3,6 +3,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -89,6 +90,8 @@ QN_API QnValue *qn_reverse_sequence(QnGraph *g, QnValue *x, QnValue *lengths, in
     return qn_emit2(g, &qn_op_reverse_sequence, &(Attr){ batch_axis, time_axis }, x, lengths);
 }
 
+static const QnOnnxMap reverse_sequence_onnx[] = { { .name = "ReverseSequence", .since = 10 } };
+
 const QnOp qn_op_reverse_sequence = {
     .name = "reverse_sequence",
     .version = 1,
@@ -97,6 +100,7 @@ const QnOp qn_op_reverse_sequence = {
     QN_ATTRS(Attr, reverse_sequence_fields),
     .infer = reverse_sequence_infer,
     .lower = reverse_sequence_lower,
+    QN_ONNX(reverse_sequence_onnx),
     QN_SAMPLES(reverse_sequence_samples),
 };
 #endif

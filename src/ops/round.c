@@ -8,6 +8,7 @@ QN_SCALAR float round_f(float x)
 QN_MAP1(round)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double round_ref(const double *x, const double *param)
 {
@@ -25,6 +26,8 @@ QN_API QnValue *qn_round(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_round, NULL, x);
 }
 
+static const QnOnnxMap round_onnx[] = { { .name = "Round", .since = 11 } };
+
 const QnOp qn_op_round = {
     .name = "round",
     .version = 1,
@@ -33,6 +36,7 @@ const QnOp qn_op_round = {
     .traits = QN_MAP | QN_FLOAT_ONLY | QN_ANY_LAYOUT | QN_NO_GRAD,
     .map = &(const QnMapInfo){ .ref = round_ref, .flops = 1 },
     .device = QN_TEXT(round),
+    QN_ONNX(round_onnx),
     QN_SAMPLES(round_samples),
 };
 #endif

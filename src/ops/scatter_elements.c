@@ -4,6 +4,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 #include "ops/whole.h"
 
@@ -155,6 +156,11 @@ QN_API QnValue *qn_scatter_elements(QnGraph *g, QnValue *x, QnValue *indices, Qn
     return qn_emit3(g, &qn_op_scatter_elements, &(Attr){ axis, (int)reduction }, x, indices, u);
 }
 
+static const QnOnnxMap scatter_elements_onnx[] = {
+    { .name = "Scatter", .since = 9, .until = 10 },
+    { .name = "ScatterElements", .since = 11 },
+};
+
 const QnOp qn_op_scatter_elements = {
     .name = "scatter_elements",
     .version = 1,
@@ -168,6 +174,7 @@ const QnOp qn_op_scatter_elements = {
     .ref = scatter_elements_ref,
     .grad = scatter_elements_grad,
     .inplace = 1,
+    QN_ONNX(scatter_elements_onnx),
     QN_SAMPLES(scatter_elements_samples),
 };
 #endif

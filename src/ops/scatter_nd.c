@@ -4,6 +4,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 #include "ops/whole.h"
 
@@ -112,6 +113,8 @@ QN_API QnValue *qn_scatter_nd(QnGraph *g, QnValue *x, QnValue *indices, QnValue 
     return qn_emit3(g, &qn_op_scatter_nd, &(Attr){ batch_dims, (int)reduction }, x, indices, u);
 }
 
+static const QnOnnxMap scatter_nd_onnx[] = { { .name = "ScatterND", .since = 11 } };
+
 const QnOp qn_op_scatter_nd = {
     .name = "scatter_nd",
     .version = 1,
@@ -125,6 +128,7 @@ const QnOp qn_op_scatter_nd = {
     .ref = scatter_nd_ref,
     .grad = scatter_nd_grad,
     .inplace = 1,
+    QN_ONNX(scatter_nd_onnx),
     QN_SAMPLES(scatter_nd_samples),
 };
 #endif

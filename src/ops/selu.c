@@ -8,6 +8,7 @@ QN_SCALAR float selu_f(float x)
 QN_MAP1(selu)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 #define SELU_SCALE 1.0507009873554804934193349852946
 #define SELU_ALPHA 1.6732632423543772848170429916717
@@ -36,6 +37,19 @@ QN_API QnValue *qn_selu(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_selu, NULL, x);
 }
 
+static QnStatus selu_import(QnOnnxNode *n)
+{
+    bool old = n->opset < 6;
+    double alpha = qn_onnx_float(n, "alpha", old ? 1.6732 : 1.67326319217681884765625);
+    double gamma = qn_onnx_float(n, "gamma", old ? 1.0507 : 1.05070102214813232421875);
+    QnValue *x = qn_onnx_in(n, 0);
+    if (fabs(alpha - 1.67326319217681884765625) < 1e-6 && fabs(gamma - 1.0507010221481323) < 1e-6)
+        return qn_onnx_out0(n, qn_selu(n->g, x));
+    return qn_onnx_out0(n, qn_mul(n->g, qn_elu(n->g, x, alpha), qn_scalar_like(n->g, x, gamma)));
+}
+
+static const QnOnnxMap selu_onnx[] = { { .name = "Selu", .since = 1, .import = selu_import } };
+
 const QnOp qn_op_selu = {
     .name = "selu",
     .version = 1,
@@ -45,6 +59,7 @@ const QnOp qn_op_selu = {
     .grad = selu_grad,
     .map = &(const QnMapInfo){ .ref = selu_ref, .flops = 17 },
     .device = QN_TEXT(selu),
+    QN_ONNX(selu_onnx),
     QN_SAMPLES(selu_samples),
 };
 #endif

@@ -10,6 +10,7 @@ QN_SCALAR float shrink_f(float x, float lambd, float bias)
 QN_MAP1P(shrink, p0, p1)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double lambd, bias;
@@ -55,6 +56,8 @@ QN_API QnValue *qn_shrink(QnGraph *g, QnValue *x, double lambd, double bias)
     return qn_emit1(g, &qn_op_shrink, &(Attr){ lambd, bias }, x);
 }
 
+static const QnOnnxMap shrink_onnx[] = { { .name = "Shrink", .since = 9 } };
+
 const QnOp qn_op_shrink = {
     .name = "shrink",
     .version = 1,
@@ -65,6 +68,7 @@ const QnOp qn_op_shrink = {
     .grad = shrink_grad,
     .map = &(const QnMapInfo){ .ref = shrink_ref, .flops = 2 },
     .device = QN_TEXT(shrink),
+    QN_ONNX(shrink_onnx),
     QN_SAMPLES(shrink_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float sigmoid_f(float x)
 QN_MAP1(sigmoid)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double sigmoid_ref(const double *x, const double *param)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_sigmoid(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_sigmoid, NULL, x);
 }
 
+static const QnOnnxMap sigmoid_onnx[] = { { .name = "Sigmoid", .since = 1 } };
+
 const QnOp qn_op_sigmoid = {
     .name = "sigmoid",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_sigmoid = {
     .grad = sigmoid_grad,
     .map = &(const QnMapInfo){ .ref = sigmoid_ref, .flops = 12 },
     .device = QN_TEXT(sigmoid),
+    QN_ONNX(sigmoid_onnx),
     QN_SAMPLES(sigmoid_samples),
 };
 #endif

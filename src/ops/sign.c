@@ -18,6 +18,7 @@ QN_SCALAR qn_ulong sign_u(qn_ulong x)
 QN_MAP1(sign)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double sign_ref(const double *x, const double *param)
 {
@@ -45,6 +46,8 @@ QN_API QnValue *qn_sign(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_sign, NULL, x);
 }
 
+static const QnOnnxMap sign_onnx[] = { { .name = "Sign", .since = 9 } };
+
 const QnOp qn_op_sign = {
     .name = "sign",
     .version = 1,
@@ -55,6 +58,7 @@ const QnOp qn_op_sign = {
         &(const QnMapInfo){
             .ref = sign_ref, .ref_int = sign_ref_int, .ref_uint = sign_ref_uint, .flops = 1 },
     .device = QN_TEXT(sign),
+    QN_ONNX(sign_onnx),
     QN_SAMPLES(sign_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float sin_f(float x)
 QN_MAP1(sin)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double sin_ref(const double *x, const double *param)
 {
@@ -30,6 +31,8 @@ QN_API QnValue *qn_sin(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_sin, NULL, x);
 }
 
+static const QnOnnxMap sin_onnx[] = { { .name = "Sin", .since = 7 } };
+
 const QnOp qn_op_sin = {
     .name = "sin",
     .version = 1,
@@ -39,6 +42,7 @@ const QnOp qn_op_sin = {
     .grad = sin_grad,
     .map = &(const QnMapInfo){ .ref = sin_ref, .flops = 15 },
     .device = QN_TEXT(sin),
+    QN_ONNX(sin_onnx),
     QN_SAMPLES(sin_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float sinh_f(float x)
 QN_MAP1(sinh)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double sinh_ref(const double *x, const double *param)
 {
@@ -30,6 +31,8 @@ QN_API QnValue *qn_sinh(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_sinh, NULL, x);
 }
 
+static const QnOnnxMap sinh_onnx[] = { { .name = "Sinh", .since = 9 } };
+
 const QnOp qn_op_sinh = {
     .name = "sinh",
     .version = 1,
@@ -39,6 +42,7 @@ const QnOp qn_op_sinh = {
     .grad = sinh_grad,
     .map = &(const QnMapInfo){ .ref = sinh_ref, .flops = 20 },
     .device = QN_TEXT(sinh),
+    QN_ONNX(sinh_onnx),
     QN_SAMPLES(sinh_samples),
 };
 #endif

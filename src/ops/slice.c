@@ -12,6 +12,7 @@ QN_KERNEL slice_copy(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long count, 
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 static const QnAttrField slice_fields[] = {
@@ -107,6 +108,30 @@ QN_API QnValue *qn_slice_axis(QnGraph *g, QnValue *x, int64_t axis, int64_t star
     return qn_slice(g, x, &a);
 }
 
+static QnStatus slice_import(QnOnnxNode *n)
+{
+    QnSliceAttr a = { .axes = { 0 } };
+    bool has_axes = true;
+    if (n->opset < 10) {
+        qn_onnx_ints(n, "starts", &a.starts);
+        qn_onnx_ints(n, "ends", &a.ends);
+        has_axes = qn_onnx_ints(n, "axes", &a.axes);
+    } else {
+        QN_TRY(qn_onnx_in_ints(n, 1, &a.starts));
+        QN_TRY(qn_onnx_in_ints(n, 2, &a.ends));
+        has_axes = qn_onnx_has(n, 3);
+        if (has_axes)
+            QN_TRY(qn_onnx_in_ints(n, 3, &a.axes));
+        if (qn_onnx_has(n, 4))
+            QN_TRY(qn_onnx_in_ints(n, 4, &a.steps));
+    }
+    for (; !has_axes && a.axes.n < a.starts.n; a.axes.n++)
+        a.axes.v[a.axes.n] = a.axes.n;
+    return qn_onnx_out0(n, qn_slice(n->g, qn_onnx_in(n, 0), &a));
+}
+
+static const QnOnnxMap slice_onnx[] = { { .name = "Slice", .since = 1, .import = slice_import } };
+
 const QnOp qn_op_slice = {
     .name = "slice",
     .version = 1,
@@ -119,6 +144,7 @@ const QnOp qn_op_slice = {
     .grad = slice_grad,
     .device = QN_TEXT(slice),
     .call = slice_call,
+    QN_ONNX(slice_onnx),
     QN_SAMPLES(slice_samples),
 };
 #endif

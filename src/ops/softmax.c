@@ -37,6 +37,7 @@ QN_KERNEL softmax_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -108,6 +109,15 @@ QN_API QnValue *qn_softmax(QnGraph *g, QnValue *x, int64_t axis)
     return qn_emit1(g, &qn_op_softmax, &(Attr){ axis }, x);
 }
 
+static QnStatus softmax_import(QnOnnxNode *n)
+{
+    return qn_onnx_rowwise(n, qn_softmax);
+}
+
+static const QnOnnxMap softmax_onnx[] = {
+    { .name = "Softmax", .since = 1, .import = softmax_import },
+};
+
 const QnOp qn_op_softmax = {
     .name = "softmax",
     .version = 1,
@@ -122,6 +132,7 @@ const QnOp qn_op_softmax = {
     .inplace = 1,
     .device = QN_TEXT(softmax),
     .call = softmax_call,
+    QN_ONNX(softmax_onnx),
     QN_SAMPLES(softmax_samples),
 };
 #endif

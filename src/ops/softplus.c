@@ -8,6 +8,7 @@ QN_SCALAR float softplus_f(float x)
 QN_MAP1(softplus)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double softplus_ref(const double *x, const double *param)
 {
@@ -31,6 +32,8 @@ QN_API QnValue *qn_softplus(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_softplus, NULL, x);
 }
 
+static const QnOnnxMap softplus_onnx[] = { { .name = "Softplus", .since = 1 } };
+
 const QnOp qn_op_softplus = {
     .name = "softplus",
     .version = 1,
@@ -40,6 +43,7 @@ const QnOp qn_op_softplus = {
     .grad = softplus_grad,
     .map = &(const QnMapInfo){ .ref = softplus_ref, .flops = 26 },
     .device = QN_TEXT(softplus),
+    QN_ONNX(softplus_onnx),
     QN_SAMPLES(softplus_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float softsign_f(float x)
 QN_MAP1(softsign)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double softsign_ref(const double *x, const double *param)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_softsign(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_softsign, NULL, x);
 }
 
+static const QnOnnxMap softsign_onnx[] = { { .name = "Softsign", .since = 1 } };
+
 const QnOp qn_op_softsign = {
     .name = "softsign",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_softsign = {
     .grad = softsign_grad,
     .map = &(const QnMapInfo){ .ref = softsign_ref, .flops = 6 },
     .device = QN_TEXT(softsign),
+    QN_ONNX(softsign_onnx),
     QN_SAMPLES(softsign_samples),
 };
 #endif

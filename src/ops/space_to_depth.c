@@ -3,6 +3,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -58,6 +59,10 @@ QN_API QnValue *qn_space_to_depth(QnGraph *g, QnValue *x, int64_t block)
     return qn_emit1(g, &qn_op_space_to_depth, &(Attr){ block }, x);
 }
 
+static const QnOnnxMap space_to_depth_onnx[] = {
+    { .name = "SpaceToDepth", .since = 1, .rename = "blocksize=block" },
+};
+
 const QnOp qn_op_space_to_depth = {
     .name = "space_to_depth",
     .version = 1,
@@ -67,6 +72,7 @@ const QnOp qn_op_space_to_depth = {
     QN_ATTRS(Attr, space_to_depth_fields),
     .infer = space_to_depth_infer,
     .lower = space_to_depth_lower,
+    QN_ONNX(space_to_depth_onnx),
     QN_SAMPLES(space_to_depth_samples),
 };
 #endif

@@ -18,6 +18,7 @@ QN_KERNEL split_two(QN_GLOBAL QN_T *y0, QN_GLOBAL QN_T *y1, QN_GLOBAL const QN_T
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -134,6 +135,69 @@ QN_API void qn_split(QnGraph *g, QnValue *x, int64_t axis, int parts, QnValue **
         out[i] = qn_node_out(g, n, i);
 }
 
+/* Lengths by attribute, by input, or as equal as they can be. */
+static QnStatus import_sizes(QnOnnxNode *n, int64_t length, const int64_t **size, int64_t *count)
+{
+    const QnOnnxAttr *a = qn_onnx_attr(n, "split");
+    if (a && a->kind == QN_ONNX_INTS) {
+        *size = a->ints;
+        *count = a->n;
+        return QN_OK;
+    }
+    if (qn_onnx_has(n, 1))
+        return qn_onnx_in_array(n, 1, size, count);
+    int64_t parts = qn_onnx_int(n, "num_outputs", n->n_out);
+    if (parts < 1 || parts > 1 << 16)
+        return qn_fail(QN_EARG, "%lld outputs", (long long)parts);
+    int64_t each = (length + parts - 1) / parts;
+    int64_t *v = qn_arena_array(n->arena, (size_t)parts, sizeof *v);
+    if (!v)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < parts; i++)
+        v[i] = QN_MIN(each, QN_MAX(length - i * each, 0));
+    *size = v;
+    *count = parts;
+    return QN_OK;
+}
+
+static QnStatus split_import(QnOnnxNode *n)
+{
+    int axis;
+    const QnType *t = qn_onnx_type(n, 0);
+    const int64_t *size = NULL;
+    int64_t count = 0, at = 0;
+    if (!t)
+        return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
+    int64_t length;
+    QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", 0), t->shape.rank, &axis));
+    length = t->shape.dim[axis];
+    QN_TRY(import_sizes(n, length, &size, &count));
+    for (int64_t i = 0; i < count; i++) {
+        if (size[i] < 0 || size[i] > length - at)
+            return qn_fail(QN_ESHAPE, "part %lld has length %lld, %lld are left", (long long)i,
+                           (long long)size[i], (long long)(length - at));
+        at += size[i];
+    }
+    if (at != length || count < n->n_out)
+        return qn_fail(QN_ESHAPE, "%lld parts of %lld elements together for %d outputs of %lld",
+                       (long long)count, (long long)at, n->n_out, (long long)length);
+    QnValue *x = qn_onnx_in(n, 0);
+    QnDims sizes = { .n = (int)count };
+    QnNode *all = NULL;
+    if (count <= QN_MAX_RANK) { /* as many as the operator's attribute holds */
+        memcpy(sizes.d, size, (size_t)count * sizeof *size);
+        all = qn_split_sizes(n->g, x, axis, &sizes);
+        QN_TRY(qn_graph_check(n->g));
+    }
+    at = 0;
+    for (int i = 0; i < n->n_out; at += size[i++])
+        QN_TRY(
+            qn_onnx_out(n, i, all ? &all->out[i] : qn_slice_axis(n->g, x, axis, at, at + size[i])));
+    return QN_OK;
+}
+
+static const QnOnnxMap split_onnx[] = { { .name = "Split", .since = 1, .import = split_import } };
+
 const QnOp qn_op_split = {
     .name = "split",
     .version = 1,
@@ -147,6 +211,7 @@ const QnOp qn_op_split = {
     .grad = split_grad,
     .device = QN_TEXT(split),
     .call = split_call,
+    QN_ONNX(split_onnx),
     QN_SAMPLES(split_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float sqrt_f(float x)
 QN_MAP1(sqrt)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double sqrt_ref(const double *x, const double *param)
 {
@@ -31,6 +32,8 @@ QN_API QnValue *qn_sqrt(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_sqrt, NULL, x);
 }
 
+static const QnOnnxMap sqrt_onnx[] = { { .name = "Sqrt", .since = 1 } };
+
 const QnOp qn_op_sqrt = {
     .name = "sqrt",
     .version = 1,
@@ -40,6 +43,7 @@ const QnOp qn_op_sqrt = {
     .grad = sqrt_grad,
     .map = &(const QnMapInfo){ .ref = sqrt_ref, .flops = 4 },
     .device = QN_TEXT(sqrt),
+    QN_ONNX(sqrt_onnx),
     QN_SAMPLES(sqrt_samples),
 };
 #endif

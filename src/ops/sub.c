@@ -13,6 +13,7 @@ QN_SCALAR qn_long sub_i(qn_long a, qn_long b)
 QN_MAP2(sub)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double sub_ref(const double *x, const double *param)
 {
@@ -42,6 +43,8 @@ QN_API QnValue *qn_sub(QnGraph *g, QnValue *a, QnValue *b)
     return qn_emit2(g, &qn_op_sub, NULL, a, b);
 }
 
+static const QnOnnxMap sub_onnx[] = { { .name = "Sub", .since = 7 } };
+
 const QnOp qn_op_sub = {
     .name = "sub",
     .version = 1,
@@ -51,6 +54,7 @@ const QnOp qn_op_sub = {
     .grad = sub_grad,
     .map = &(const QnMapInfo){ .ref = sub_ref, .ref_int = sub_ref_int, .flops = 1 },
     .device = QN_TEXT(sub),
+    QN_ONNX(sub_onnx),
     QN_SAMPLES(sub_samples),
 };
 #endif

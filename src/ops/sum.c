@@ -26,6 +26,7 @@ QN_KERNEL sum_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/onnx.h"
 #include "ops/whole.h"
 
 static const QnAttrField sum_fields[] = { QN_REDUCE_FIELDS };
@@ -112,6 +113,13 @@ QN_API QnValue *qn_sum_to(QnGraph *g, QnValue *x, const QnShape *to)
     return qn_reshape(g, axes.n ? qn_sum(g, x, axes, true) : x, to);
 }
 
+static QnStatus sum_import(QnOnnxNode *n)
+{
+    return qn_onnx_reduce(n, qn_sum, false, 0);
+}
+
+static const QnOnnxMap sum_onnx[] = { { .name = "ReduceSum", .since = 1, .import = sum_import } };
+
 const QnOp qn_op_sum = {
     .name = "sum",
     .version = 1,
@@ -125,6 +133,7 @@ const QnOp qn_op_sum = {
     .grad = sum_grad,
     .device = QN_TEXT(sum),
     .call = sum_call,
+    QN_ONNX(sum_onnx),
     QN_SAMPLES(sum_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float swish_f(float x, float alpha)
 QN_MAP1P(swish, p0)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double alpha;
@@ -45,6 +46,8 @@ QN_API QnValue *qn_swish(QnGraph *g, QnValue *x, double alpha)
     return qn_emit1(g, &qn_op_swish, &(Attr){ alpha }, x);
 }
 
+static const QnOnnxMap swish_onnx[] = { { .name = "Swish", .since = 24 } };
+
 const QnOp qn_op_swish = {
     .name = "swish",
     .version = 1,
@@ -55,6 +58,7 @@ const QnOp qn_op_swish = {
     .grad = swish_grad,
     .map = &(const QnMapInfo){ .ref = swish_ref, .flops = 12 },
     .device = QN_TEXT(swish),
+    QN_ONNX(swish_onnx),
     QN_SAMPLES(swish_samples),
 };
 #endif

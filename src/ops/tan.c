@@ -8,6 +8,7 @@ QN_SCALAR float tan_f(float x)
 QN_MAP1(tan)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double tan_ref(const double *x, const double *param)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_tan(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_tan, NULL, x);
 }
 
+static const QnOnnxMap tan_onnx[] = { { .name = "Tan", .since = 7 } };
+
 const QnOp qn_op_tan = {
     .name = "tan",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_tan = {
     .grad = tan_grad,
     .map = &(const QnMapInfo){ .ref = tan_ref, .flops = 20 },
     .device = QN_TEXT(tan),
+    QN_ONNX(tan_onnx),
     QN_SAMPLES(tan_samples),
 };
 #endif

@@ -8,6 +8,7 @@ QN_SCALAR float tanh_f(float x)
 QN_MAP1(tanh)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static double tanh_ref(const double *x, const double *param)
 {
@@ -32,6 +33,8 @@ QN_API QnValue *qn_tanh(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_tanh, NULL, x);
 }
 
+static const QnOnnxMap tanh_onnx[] = { { .name = "Tanh", .since = 1 } };
+
 const QnOp qn_op_tanh = {
     .name = "tanh",
     .version = 1,
@@ -41,6 +44,7 @@ const QnOp qn_op_tanh = {
     .grad = tanh_grad,
     .map = &(const QnMapInfo){ .ref = tanh_ref, .flops = 16 },
     .device = QN_TEXT(tanh),
+    QN_ONNX(tanh_onnx),
     QN_SAMPLES(tanh_samples),
 };
 #endif

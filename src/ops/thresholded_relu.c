@@ -8,6 +8,7 @@ QN_SCALAR float thresholded_relu_f(float x, float alpha)
 QN_MAP1P(thresholded_relu, p0)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 typedef struct Attr {
     double alpha;
@@ -47,6 +48,8 @@ QN_API QnValue *qn_thresholded_relu(QnGraph *g, QnValue *x, double alpha)
     return qn_emit1(g, &qn_op_thresholded_relu, &(Attr){ alpha }, x);
 }
 
+static const QnOnnxMap thresholded_relu_onnx[] = { { .name = "ThresholdedRelu", .since = 1 } };
+
 const QnOp qn_op_thresholded_relu = {
     .name = "thresholded_relu",
     .version = 1,
@@ -57,6 +60,7 @@ const QnOp qn_op_thresholded_relu = {
     .grad = thresholded_relu_grad,
     .map = &(const QnMapInfo){ .ref = thresholded_relu_ref, .flops = 1 },
     .device = QN_TEXT(thresholded_relu),
+    QN_ONNX(thresholded_relu_onnx),
     QN_SAMPLES(thresholded_relu_samples),
 };
 #endif

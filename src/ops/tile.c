@@ -2,6 +2,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -60,6 +61,28 @@ QN_API QnValue *qn_tile(QnGraph *g, QnValue *x, QnInts repeats)
     return qn_emit1(g, &qn_op_tile, &(Attr){ repeats }, x);
 }
 
+static QnStatus tile_import(QnOnnxNode *n)
+{
+    QnInts repeats = { 0 };
+    int rank = qn_onnx_rank(n, 0);
+    if (rank < 0)
+        return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
+    if (n->opset >= 6) {
+        QN_TRY(qn_onnx_in_ints(n, 1, &repeats));
+    } else {
+        double times, where;
+        int axis;
+        QN_TRY(qn_onnx_in_double(n, 1, &times));
+        QN_TRY(qn_onnx_in_double(n, 2, &where));
+        QN_TRY(qn_onnx_axis(n, (int64_t)where, rank, &axis));
+        for (repeats.n = 0; repeats.n < rank; repeats.n++)
+            repeats.v[repeats.n] = repeats.n == axis ? (int64_t)times : 1;
+    }
+    return qn_onnx_out0(n, qn_tile(n->g, qn_onnx_in(n, 0), repeats));
+}
+
+static const QnOnnxMap tile_onnx[] = { { .name = "Tile", .since = 1, .import = tile_import } };
+
 const QnOp qn_op_tile = {
     .name = "tile",
     .version = 1,
@@ -69,6 +92,7 @@ const QnOp qn_op_tile = {
     QN_ATTRS(Attr, tile_fields),
     .infer = tile_infer,
     .lower = tile_lower,
+    QN_ONNX(tile_onnx),
     QN_SAMPLES(tile_samples),
 };
 #endif

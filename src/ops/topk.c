@@ -3,6 +3,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/rank.h"
 
 typedef struct Attr {
@@ -81,6 +82,20 @@ QN_API void qn_topk(QnGraph *g, QnValue *x, int64_t k, int64_t axis, bool larges
     out[1] = qn_node_out(g, n, 1);
 }
 
+static QnStatus topk_import(QnOnnxNode *n)
+{
+    int64_t k = qn_onnx_int(n, "k", 1);
+    QnValue *out[2];
+    if (n->opset >= 10)
+        QN_TRY(qn_onnx_in_int(n, 1, &k));
+    qn_topk(n->g, qn_onnx_in(n, 0), k, qn_onnx_int(n, "axis", -1),
+            qn_onnx_int(n, "largest", 1) != 0, out);
+    QN_TRY(qn_onnx_out(n, 0, out[0]));
+    return qn_onnx_out(n, 1, out[1]);
+}
+
+static const QnOnnxMap topk_onnx[] = { { .name = "TopK", .since = 1, .import = topk_import } };
+
 const QnOp qn_op_topk = {
     .name = "topk",
     .version = 1,
@@ -92,6 +107,7 @@ const QnOp qn_op_topk = {
     .infer = topk_infer,
     .ref = topk_ref,
     .grad = topk_grad,
+    QN_ONNX(topk_onnx),
     QN_SAMPLES(topk_samples),
 };
 #endif

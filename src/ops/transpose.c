@@ -12,6 +12,7 @@ QN_KERNEL transpose_copy(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long cou
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -137,6 +138,8 @@ QN_API bool qn_transpose_order(const QnValue *v, int order[QN_MAX_RANK])
            QN_OK;
 }
 
+static const QnOnnxMap transpose_onnx[] = { { .name = "Transpose", .since = 1 } };
+
 const QnOp qn_op_transpose = {
     .name = "transpose",
     .version = 1,
@@ -149,6 +152,7 @@ const QnOp qn_op_transpose = {
     .grad = transpose_grad,
     .device = QN_TEXT(transpose),
     .call = transpose_call,
+    QN_ONNX(transpose_onnx),
     QN_SAMPLES(transpose_samples),
 };
 #endif

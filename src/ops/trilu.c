@@ -15,6 +15,7 @@ QN_KERNEL trilu_copy(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long count, 
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -91,6 +92,17 @@ QN_API QnValue *qn_tril(QnGraph *g, QnValue *x, int64_t k)
     return qn_emit1(g, &qn_op_trilu, &(Attr){ false, k }, x);
 }
 
+static QnStatus trilu_import(QnOnnxNode *n)
+{
+    int64_t k = 0;
+    if (qn_onnx_has(n, 1))
+        QN_TRY(qn_onnx_in_int(n, 1, &k));
+    QnValue *x = qn_onnx_in(n, 0);
+    return qn_onnx_out0(n, qn_onnx_int(n, "upper", 1) ? qn_triu(n->g, x, k) : qn_tril(n->g, x, k));
+}
+
+static const QnOnnxMap trilu_onnx[] = { { .name = "Trilu", .since = 14, .import = trilu_import } };
+
 const QnOp qn_op_trilu = {
     .name = "trilu",
     .version = 1,
@@ -104,6 +116,7 @@ const QnOp qn_op_trilu = {
     .inplace = 1,
     .device = QN_TEXT(trilu),
     .call = trilu_call,
+    QN_ONNX(trilu_onnx),
     QN_SAMPLES(trilu_samples),
 };
 #endif

@@ -13,6 +13,7 @@ QN_SCALAR qn_long where_i(qn_long c, qn_long a, qn_long b)
 QN_MAP3(where)
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 
 static QnStatus where_infer(QnInfer *c)
 {
@@ -68,6 +69,8 @@ QN_API QnValue *qn_where(QnGraph *g, QnValue *c, QnValue *a, QnValue *b)
     return qn_emit3(g, &qn_op_where, NULL, c, a, b);
 }
 
+static const QnOnnxMap where_onnx[] = { { .name = "Where", .since = 9 } };
+
 const QnOp qn_op_where = {
     .name = "where",
     .version = 1,
@@ -78,6 +81,7 @@ const QnOp qn_op_where = {
     .grad = where_grad,
     .map = &(const QnMapInfo){ .ref = where_ref, .ref_int = where_ref_int, .flops = 1 },
     .device = QN_TEXT(where),
+    QN_ONNX(where_onnx),
     QN_SAMPLES(where_samples),
 };
 #endif
