@@ -2,6 +2,7 @@
 #include "onnx/importer.h"
 #include "onnx/mapping.h"
 #include "ops/ops.h"
+#include "ops/util.h"
 
 #include <string.h>
 
@@ -62,6 +63,44 @@ static QnStatus import_flatten(QnOnnxNode *n)
     return qn_onnx_out0(n, qn_reshape(n->g, qn_onnx_in(n, 0), &two));
 }
 
+static QnStatus import_squeeze(QnOnnxNode *n)
+{
+    QnInts axes;
+    unsigned mask;
+    const QnType *t = qn_onnx_type(n, 0);
+    if (!t)
+        return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
+    QnShape s = t->shape, to = { 0 };
+    QN_TRY(qn_onnx_axes(n, 1, &axes));
+    QN_TRY(qn_util_axes_mask("Squeeze", &s, &axes, &mask));
+    for (int i = 0; i < s.rank; i++) {
+        bool away = mask >> i & 1;
+        if (axes.n && away && s.dim[i] != 1)
+            return qn_fail(QN_ESHAPE, "axis %d has length %lld, not 1", i, (long long)s.dim[i]);
+        if (!away || s.dim[i] != 1)
+            to.dim[to.rank++] = s.dim[i];
+    }
+    return qn_onnx_out0(n, qn_reshape(n->g, qn_onnx_in(n, 0), &to));
+}
+
+static QnStatus import_unsqueeze(QnOnnxNode *n)
+{
+    QnInts axes;
+    unsigned mask;
+    const QnType *t = qn_onnx_type(n, 0);
+    if (!t)
+        return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
+    QnShape s = t->shape, to = { 0 };
+    QN_TRY(qn_onnx_axes(n, 1, &axes));
+    to.rank = s.rank + axes.n;
+    if (to.rank > QN_MAX_RANK)
+        return qn_onnx_refuse(n, "rank %d, at most %d", to.rank, QN_MAX_RANK);
+    QN_TRY(qn_util_axes_mask("Unsqueeze", &to, &axes, &mask));
+    for (int i = 0, from = 0; i < to.rank; i++)
+        to.dim[i] = axes.n && mask >> i & 1 ? 1 : s.dim[from++];
+    return qn_onnx_out0(n, qn_reshape(n->g, qn_onnx_in(n, 0), &to));
+}
+
 /* ---- Constant -------------------------------------------------------------------------------- */
 
 static QnStatus constant_floats(QnOnnxNode *n, const float *v, int64_t count, int rank)
@@ -111,6 +150,8 @@ const QnOnnxMap qn_onnx_shape[] = {
     { "Shape", NULL, 1, 0, import_shape, NULL },
     { "Size", NULL, 1, 0, import_size, NULL },
     { "Flatten", NULL, 1, 0, import_flatten, NULL },
+    { "Squeeze", NULL, 1, 0, import_squeeze, NULL },
+    { "Unsqueeze", NULL, 1, 0, import_unsqueeze, NULL },
     { "Constant", NULL, 1, 0, import_constant, NULL },
     { 0 },
 };

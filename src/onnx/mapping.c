@@ -1,6 +1,7 @@
 #include "onnx/mapping.h"
 
 #include "base/str.h"
+#include "ops/ops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,17 @@ static QnStatus set_field(const QnOnnxNode *n, const QnAttrField *f, const QnOnn
     }
 }
 
+/* Maps compute with floats, some with integers too; what they refuse goes through f32, integers
+ * through f64, and a result of floats comes back. */
+static QnDtype computing_dtype(const QnOp *op, QnDtype dtype)
+{
+    if (!(op->traits & QN_MAP) || op->traits & QN_ANY_DTYPE)
+        return dtype;
+    if (qn_dtype_is_float(dtype))
+        return qn_dtype_is_storage(dtype) ? QN_DTYPE_F32 : dtype;
+    return op->traits & QN_FLOAT_ONLY ? QN_DTYPE_F64 : dtype;
+}
+
 QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n)
 {
     const QnOp *op = m->op;
@@ -142,6 +154,8 @@ QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n)
         return QN_ENOMEM;
     qn_attr_defaults(op, attr);
     for (int i = 0; i < n->n_attr; i++) {
+        if (!strcmp(n->attr[i].name, "consumed_inputs")) /* of opsets 1 to 5: a hint */
+            continue;
         const QnAttrField *f = field_of(m, n->attr[i].name);
         if (!f)
             return qn_onnx_refuse(n, "attribute '%s' is not supported", n->attr[i].name);
@@ -149,12 +163,24 @@ QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n)
     }
     while (n_in > 0 && !n->in[n_in - 1])
         n_in--;
-    for (int i = 0; i < n_in; i++)
+    QnDtype given = QN_DTYPE_COUNT, used = QN_DTYPE_COUNT;
+    for (int i = 0; i < n_in; i++) {
         in[i] = qn_onnx_in(n, i);
+        if (i == 0 && !qn_value_is_poison(in[0])) {
+            given = in[0]->type.dtype;
+            used = computing_dtype(op, given);
+        }
+        if (used != given && in[i]->type.dtype == given)
+            in[i] = qn_cast(n->g, in[i], used);
+    }
     QnNode *node = qn_emit(n->g, op, attr, in, n_in);
     if (!node)
         return qn_graph_check(n->g);
-    for (int i = 0; i < n->n_out && i < node->n_out; i++)
-        QN_TRY(qn_onnx_out(n, i, &node->out[i]));
+    for (int i = 0; i < n->n_out && i < node->n_out; i++) {
+        QnValue *y = &node->out[i];
+        if (used != given && y->type.dtype == used)
+            y = qn_cast(n->g, y, given);
+        QN_TRY(qn_onnx_out(n, i, y));
+    }
     return QN_OK;
 }
