@@ -50,7 +50,7 @@ QnStatus qn_pickle_pop(QnPickleMachine *m, int64_t n, QnPickle ***out)
     if (m->n - floor_of(m) < n)
         return qn_pickle_fail(m, "takes more values than there are");
     m->n -= n;
-    *out = m->stack + m->n;
+    *out = m->stack ? m->stack + m->n : NULL; /* nothing of nothing */
     return QN_OK;
 }
 
@@ -61,7 +61,7 @@ QnStatus qn_pickle_pop_to_mark(QnPickleMachine *m, QnPickle ***out, int64_t *n)
     int64_t from = m->marks[--m->n_marks];
     *n = m->n - from;
     m->n = from;
-    *out = m->stack + from;
+    *out = m->stack ? m->stack + from : NULL;
     return QN_OK;
 }
 

@@ -130,7 +130,7 @@ static QnStatus push_global(QnPickleMachine *m, const char *module, size_t modul
     }
     return qn_fail(QN_EFORMAT,
                    "%s: byte %zu: pickle: global %.*s.%.*s is not allowed: only tensors and plain "
-                   "data are read",
+                   "data are read; save a state_dict()",
                    m->name, m->op_at, (int)QN_MIN(module_n, (size_t)200), module,
                    (int)QN_MIN(name_n, (size_t)200), name);
 }

@@ -247,6 +247,19 @@ static void test_values_that_multiply(void **state)
     qn_str_fini(&t);
 }
 
+/* Nothing at all, in each way that takes nothing from an empty stack. */
+static void test_empty_values(void **state)
+{
+    static const char *const pickles[] = { PK_PROTO ").", PK_PROTO "(t.", PK_PROTO "}(u.",
+                                           PK_PROTO "](e.", PK_PROTO "N." };
+    QnTorchFile *f;
+    for (int i = 0; i < QN_COUNT(pickles); i++) {
+        assert_ok(open_pickle(pickles[i], strlen(pickles[i]), &f));
+        assert_int_equal(qn_torch_file_count(f), 0);
+        qn_torch_file_close(f);
+    }
+}
+
 static void test_refused_tensors(void **state)
 {
     static const struct {
