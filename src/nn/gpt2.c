@@ -112,4 +112,5 @@ const QnNameMap qn_names_gpt2 = { .rules = rules,
                                   .turned = turned,
                                   .n_turned = QN_COUNT(turned),
                                   .witness = "h.0.attn.c_attn.weight",
+                                  .by_position = "wpe.weight",
                                   .tied = { "lm_head.weight", "wte.weight" } };

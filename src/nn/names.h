@@ -20,6 +20,8 @@ typedef struct QnNameMap {
     const char *const *turned;
     int n_turned;
     const char *witness;
+    /* A table by position, whose first rows are enough: a model of a shorter window. NULL: none. */
+    const char *by_position;
     /* Two names of one tensor: what has the one may lack the other. */
     const char *tied[2];
 } QnNameMap;

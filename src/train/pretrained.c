@@ -109,6 +109,14 @@ static Target *resolve(const Load *l, const char *name, bool *ignored)
     return NULL;
 }
 
+/* The first rows of a longer table of positions will do. */
+static bool is_cut(const Load *l, const Target *t, const QnSafetensor *w)
+{
+    const QnShape *s = &t->type->shape;
+    return l->map && l->map->by_position && !strcmp(l->map->by_position, t->name) && s->rank > 0 &&
+           w->rank == s->rank && w->dims[0] > s->dim[0];
+}
+
 static bool fits(const Load *l, const Target *t, const QnSafetensor *w)
 {
     const QnShape *s = &t->type->shape;
@@ -116,7 +124,7 @@ static bool fits(const Load *l, const Target *t, const QnSafetensor *w)
     if (w->rank != s->rank || (w->dtype != t->type->dtype &&
                                !(qn_dtype_is_float(w->dtype) && qn_dtype_is_float(t->type->dtype))))
         return false;
-    for (int i = 0; i < s->rank; i++)
+    for (int i = is_cut(l, t, w); i < s->rank; i++)
         if (w->dims[i] != s->dim[turned ? 1 - i : i])
             return false;
     return true;

@@ -2,6 +2,7 @@
  * Hugging Face, whole or in part. labels: train */
 #include "toy.h"
 
+#include "base/fault.h"
 #include "base/mem.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
@@ -338,6 +339,59 @@ static void test_heads(void **state)
     qn_pretrained_fini(&p);
     toy_close(&tied);
     toy_close(&loose);
+}
+
+/* A model that looks back less far takes the first positions; one that looks further does not fit.
+ */
+static void test_window(void **state)
+{
+    Toy near, far;
+    int64_t n, m;
+    QnPretrained p;
+    TOY_OPEN(&far, toy_recipe("g.json", GPT("")), "data.window=12", NULL);
+    TOY_OPEN(&near, temp_path("g.json"), "train.seed=9", NULL);
+    assert_ok(qn_store_save(far.session->store, NULL, temp_path("far.safetensors")));
+    assert_ok(qn_store_save(near.session->store, NULL, temp_path("near.safetensors")));
+    assert_fails(qn_pretrained_load(far.session, temp_path("near.safetensors"), false, &p),
+                 QN_ESHAPE, "1 of another shape");
+    assert_contains(qn_str_text(&p.text), "other shape wpe.weight is f32[8,8]");
+    qn_pretrained_fini(&p);
+    assert_ok(qn_pretrained_load(near.session, temp_path("far.safetensors"), false, &p));
+    qn_pretrained_fini(&p);
+    float *x = toy_state(near.session->store, "wpe.weight", &n);
+    float *y = toy_state(far.session->store, "wpe.weight", &m);
+    assert_true(n == 64 && m == 96);
+    assert_memory_equal(x, y, 64 * sizeof *x);
+    free(x);
+    free(y);
+    toy_close(&near);
+    toy_close(&far);
+}
+
+/* The n-th allocation or system call fails, for all n: an error, and no leak. */
+static void test_every_step_may_fail(void **state)
+{
+    Toy a, b;
+    TOY_OPEN(&a, toy_recipe("g.json", GPT("")), NULL);
+    fill_hugging_face(a.session->store, "transformer.", false);
+    const char *path = save(&file, "fault.safetensors");
+    TOY_OPEN(&b, temp_path("g.json"), "train.seed=9", NULL);
+    for (int64_t at = 1;; at++) {
+        QnPretrained p;
+        qn_fault_arm(at);
+        QnStatus st = qn_pretrained_load(b.session, path, false, &p);
+        bool over = qn_fault_events() < at;
+        qn_fault_arm(0);
+        qn_pretrained_fini(&p);
+        assert_true(st == QN_OK || st == QN_ENOMEM || st == QN_EIO);
+        if (over) {
+            assert_int_equal(st, QN_OK);
+            break;
+        }
+    }
+    assert_same_model(&a, &b, true);
+    toy_close(&a);
+    toy_close(&b);
 }
 
 /* ---- what does not fit ---- */
