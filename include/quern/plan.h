@@ -67,8 +67,9 @@ QN_API QnStatus qn_store_read(const QnStore *s, const QnSlot *slot, void *dst);
 /* A safetensors file of all states whose name begins with `prefix` (NULL: all), replaced in one
  * step. */
 QN_API QnStatus qn_store_save(const QnStore *s, const char *prefix, const char *path);
-/* Fills the states that the file names; its other tensors are passed over. A tensor of another type
- * or shape is an error, which names it, and changes nothing. *n (may be NULL): how many were
+/* Fills the states that the file names: safetensors (or an index of shards), .npz, .npy, or what
+ * torch.save wrote, told by the content; its other tensors are passed over. A tensor of another
+ * type or shape is an error, which names it, and changes nothing. *n (may be NULL): how many were
  * filled. */
 QN_API QnStatus qn_store_load(QnStore *s, const char *path, int64_t *n);
 

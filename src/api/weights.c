@@ -1,5 +1,6 @@
-/* The states of a store as a safetensors file. */
+/* The states of a store as a safetensors file, or from any file of weights. */
 #include "io/safetensors.h"
+#include "io/weights.h"
 #include "rt/store.h"
 
 #include <string.h>
@@ -63,27 +64,40 @@ static QnStatus check(const char *path, const QnSafetensor *t, const QnSlot *slo
                    qn_type_text(&found, a), qn_type_text(&slot->type, b));
 }
 
+/* Tensor i of the file into its slot, by way of memory where it does not lie there as it is. */
+static QnStatus fill(QnStore *s, const QnSlot *slot, QnWeights *w, int64_t i)
+{
+    const QnSafetensor *t = qn_weights_at(w, i);
+    if (t->data && t->dtype != QN_DTYPE_BOOL)
+        return qn_store_write(s, slot, t->data);
+    void *room = qn_alloc(t->bytes + 1);
+    QnStatus st = room ? qn_weights_read(w, i, room) : QN_ENOMEM;
+    if (st == QN_OK)
+        st = qn_store_write(s, slot, room);
+    qn_free(room);
+    return st;
+}
+
 QnStatus qn_store_load(QnStore *s, const char *path, int64_t *n)
 {
-    QnSafetensors *file = NULL;
+    QnWeights *file = NULL;
     int64_t found = 0;
-    QN_TRY(qn_safetensors_open(path, &file));
+    QN_TRY(qn_weights_open(path, &file));
     QnStatus st = QN_OK;
-    for (int64_t i = 0; st == QN_OK && i < qn_safetensors_count(file); i++) { /* all, then change */
-        const QnSafetensor *t = qn_safetensors_at(file, i);
+    for (int64_t i = 0; st == QN_OK && i < qn_weights_count(file); i++) { /* all, then change */
+        const QnSafetensor *t = qn_weights_at(file, i);
         const QnSlot *slot = qn_store_find(s, t->name);
         if (slot)
             st = check(path, t, slot);
     }
-    for (int64_t i = 0; st == QN_OK && i < qn_safetensors_count(file); i++) {
-        const QnSafetensor *t = qn_safetensors_at(file, i);
-        const QnSlot *slot = qn_store_find(s, t->name);
+    for (int64_t i = 0; st == QN_OK && i < qn_weights_count(file); i++) {
+        const QnSlot *slot = qn_store_find(s, qn_weights_at(file, i)->name);
         if (!slot)
             continue;
-        st = qn_store_write(s, slot, t->data);
+        st = fill(s, slot, file, i);
         found++;
     }
-    qn_safetensors_free(file);
+    qn_weights_close(file);
     if (st == QN_OK && n)
         *n = found;
     return st;

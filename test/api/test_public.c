@@ -73,6 +73,15 @@ static void test_weights_survive_a_file(void **state)
     assert_ok(qn_store_save(a, "fc.b", path));
     assert_ok(qn_store_load(b, path, &n));
     assert_int_equal(n, 1);
+
+    float other[6] = { 1, 2, 3, 4, 5, 6 }; /* an archive of NumPy's, by what is in it */
+    const char *name = "fc.weight";
+    QnNpy array = { .dtype = QN_DTYPE_F32, .rank = 2, .dims = { 2, 3 }, .data = other };
+    assert_ok(qn_npz_write(path, &name, &array, 1, false));
+    assert_ok(qn_store_load(b, path, &n));
+    assert_int_equal(n, 1);
+    read_weight(b, wb);
+    assert_memory_equal(other, wb, sizeof wb);
     assert_fails(qn_store_load(b, "/nonexistent/x", NULL), QN_ENOTFOUND, "/nonexistent/x");
     qn_store_free(a);
     qn_store_free(b);
