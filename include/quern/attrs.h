@@ -112,6 +112,17 @@ typedef struct QnGridSampleAttr {
     bool align_corners;
 } QnGridSampleAttr;
 
+typedef enum QnRoiMode { QN_ROI_AVG, QN_ROI_MAX } QnRoiMode;
+
+/* Regions of images sampled in a grid of bins. */
+typedef struct QnRoiAttr {
+    QnInts size;      /* bins along the two spatial axes */
+    int mode;         /* QnRoiMode */
+    int64_t sampling; /* points along each axis of a bin; 0: as many as it has elements */
+    double scale;     /* from the regions' coordinates to elements */
+    bool half_pixel;
+} QnRoiAttr;
+
 typedef struct QnDeformConvAttr {
     QnConvAttr conv;       /* over two spatial axes */
     int64_t offset_groups; /* channels that share offsets; 0 stands for 1 */
