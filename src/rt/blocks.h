@@ -5,7 +5,12 @@
 #include "rt/select.h"
 #include "rt/store.h"
 
-typedef enum QnPlace { QN_PLACE_ARENA, QN_PLACE_STATE, QN_PLACE_CONSTANT } QnPlace;
+typedef enum QnPlace {
+    QN_PLACE_ARENA,
+    QN_PLACE_STATE,
+    QN_PLACE_CONSTANT,
+    QN_PLACE_NOWHERE /* a constant that kernels have packed */
+} QnPlace;
 
 typedef struct QnBlock {
     QnPlace place;

@@ -29,7 +29,15 @@ typedef struct QnPrepared {
     const QnKernelEnv *env; /* borrowed */
     void *state;            /* the kernel's own, freed by fini */
     size_t workspace_bytes; /* scratch that run() gets, from the planned arena */
+    /* Constant inputs in a form of the kernel's own: prepare sets how many bytes that takes and, by
+     * a bit each, which inputs run() then no longer reads; pack() fills them once. */
+    size_t packed_bytes;
+    uint64_t packs;
+    void *packed;
 } QnPrepared;
+
+/* Whether the input is the same in every run: no state, no input, nothing computed. */
+bool qn_prepared_is_constant(const QnPrepared *p, int input);
 
 struct QnKernel {
     const char *name;    /* "cpu.softmax.rows", "onednn.conv" */
@@ -45,6 +53,9 @@ struct QnKernel {
     /* in[i] is NULL for an absent input. Buffers are aligned to 64 bytes. May use env->n_threads
      * threads; must be callable from any one thread at a time. An error names the element. */
     QnStatus (*run)(const QnPrepared *p, const void *const *in, void *const *out, void *workspace);
+    /* With packed_bytes: in[i] is on the host, NULL where packs has no bit. Devices whose memory is
+     * the host's only. */
+    QnStatus (*pack)(const QnPrepared *p, const void *const *in, void *packed);
     void (*fini)(QnPrepared *p); /* optional: frees p->state */
 };
 

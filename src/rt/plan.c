@@ -1,5 +1,4 @@
 #include "rt/plan_impl.h"
-#include "ir/eval.h"
 #include "rt/memplan.h"
 
 #include <string.h>
@@ -63,12 +62,10 @@ static QnStatus place_in_arena(QnPlan *p)
     QnStatus st = lives && life_of ? QN_OK : QN_ENOMEM;
     if (st)
         goto done;
+    QN_TRY_DONE(qn_constants_place(p, &constants));
     for (int64_t i = 0; i < b->n; i++) {
         QnBlock *k = &b->blocks[i];
-        if (k->place == QN_PLACE_CONSTANT) {
-            k->offset = constants;
-            constants += (k->bytes + QN_ARENA_ALIGN - 1) / QN_ARENA_ALIGN * QN_ARENA_ALIGN;
-        } else if (k->place == QN_PLACE_ARENA) {
+        if (k->place == QN_PLACE_ARENA) {
             life_of[i] = n;
             lives[n++] = (QnLife){ .bytes = k->bytes, .first = k->first, .last = k->last };
         }
@@ -108,6 +105,7 @@ static void *block_ptr(const QnPlan *p, int64_t block)
     case QN_PLACE_ARENA: return p->base + k->offset;
     case QN_PLACE_CONSTANT: return p->constants + k->offset;
     case QN_PLACE_STATE: return qn_store_ptr(p->store, k->slot);
+    case QN_PLACE_NOWHERE: return NULL;
     }
     return NULL;
 }
@@ -115,29 +113,6 @@ static void *block_ptr(const QnPlan *p, int64_t block)
 static void *value_ptr(const QnPlan *p, const QnValue *v)
 {
     return block_ptr(p, p->blocks.of[v->id]);
-}
-
-static QnStatus write_constant(QnPlan *p, const QnNode *n)
-{
-    const QnType *t = &n->out[0].type;
-    int64_t count = qn_shape_count(&t->shape), bytes = qn_type_bytes(t);
-    double *wide = qn_alloc_array((size_t)count + 1, sizeof *wide);
-    void *narrow = qn_alloc((size_t)bytes + 1);
-    QnStatus st = wide && narrow ? QN_OK : QN_ENOMEM;
-    if (st)
-        goto done;
-    bool bits = qn_eval_is_bits(n, t, -1);
-    QN_TRY_DONE(qn_eval_node(n, NULL, &wide, bits));
-    if (bits)
-        memcpy(narrow, wide, (size_t)bytes);
-    else
-        qn_dtype_from_f64(t->dtype, wide, narrow, count);
-    QN_TRY_DONE(
-        p->device->backend->write(p->device, value_ptr(p, &n->out[0]), narrow, (size_t)bytes));
-done:
-    qn_free(wide);
-    qn_free(narrow);
-    return st;
 }
 
 static QnStatus resolve_pointers(QnPlan *p)
@@ -151,12 +126,7 @@ static QnStatus resolve_pointers(QnPlan *p)
             s->out[k] = value_ptr(p, &n->out[k]);
         s->workspace = s->workspace_life >= 0 ? p->base + s->workspace_life : NULL;
     }
-    QN_GRAPH_EACH(p->graph, n)
-    {
-        if ((n->op->traits & QN_LEAF) && !(n->op->traits & (QN_INPUT | QN_STATE)))
-            QN_TRY(write_constant(p, n));
-    }
-    return QN_OK;
+    return qn_constants_write(p);
 }
 
 static void add_copy(QnPlan *p, void *dst, const void *src, const QnValue *v)

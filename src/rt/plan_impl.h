@@ -10,6 +10,7 @@ typedef struct QnPlanRun {
     const void **in;
     void **out;
     void *workspace;
+    int64_t packed_offset;  /* among the constants */
     int64_t workspace_life; /* its index among the arena's lives, -1: none */
     uint64_t ns, runs;
 } QnPlanRun;
@@ -43,5 +44,11 @@ struct QnPlan {
     char *base, *constants; /* device memory */
     QnPlanMemory memory;
 };
+
+/* rt/constants.c: places the constants, and what kernels pack of them, in a pool of *bytes.
+ * Constants that are only packed are not stored. */
+QnStatus qn_constants_place(QnPlan *p, int64_t *bytes);
+/* Writes and packs them; the pool is allocated. */
+QnStatus qn_constants_write(QnPlan *p);
 
 #endif

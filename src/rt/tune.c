@@ -116,7 +116,10 @@ static QnStatus runner_init(Runner *r, const Bench *b, const QnKernel *k)
         QN_TRY(k->prepare(&r->prepared));
     r->is_ready = true;
     r->workspace = qn_alloc_aligned(r->prepared.workspace_bytes + 1);
-    return r->workspace ? QN_OK : QN_ENOMEM;
+    r->prepared.packed = qn_alloc_aligned(r->prepared.packed_bytes + 1);
+    if (!r->workspace || !r->prepared.packed)
+        return QN_ENOMEM;
+    return r->prepared.packed_bytes ? k->pack(&r->prepared, b->in, r->prepared.packed) : QN_OK;
 }
 
 static void runner_fini(Runner *r)
@@ -125,6 +128,8 @@ static void runner_fini(Runner *r)
         r->prepared.kernel->fini(&r->prepared);
     if (r->workspace)
         qn_free_aligned(r->workspace, r->prepared.workspace_bytes + 1);
+    if (r->prepared.packed)
+        qn_free_aligned(r->prepared.packed, r->prepared.packed_bytes + 1);
 }
 
 static QnStatus run_once(Runner *r, const Bench *b)

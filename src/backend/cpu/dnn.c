@@ -17,7 +17,8 @@ typedef struct Operand {
     bool is_output;
     dnnl_memory_t given, own; /* own: in the primitive's format, NULL if it is the given one */
     dnnl_primitive_t reorder; /* given to own, or back */
-    size_t offset;            /* of own in the workspace */
+    size_t offset;            /* of own in the workspace, or in what is packed */
+    bool is_packed;           /* own is made once, of a constant */
 } Operand;
 
 struct QnDnn {
@@ -143,6 +144,13 @@ static size_t room(QnPrepared *p, size_t bytes)
     return at;
 }
 
+static size_t packed_room(QnPrepared *p, size_t bytes)
+{
+    size_t at = p->packed_bytes;
+    p->packed_bytes += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return at;
+}
+
 static QnStatus reorder_of(QnDnn *d, Operand *o, const dnnl_memory_desc_t *from,
                            const dnnl_memory_desc_t *to)
 {
@@ -166,7 +174,11 @@ static QnStatus add_operand(QnPrepared *p, const_dnnl_primitive_desc_t pd, const
     if (dnnl_memory_desc_equal(want, &a->md))
         return QN_OK;
     QN_DNN(dnnl_memory_create(&o->own, want, d->engine, DNNL_MEMORY_NONE));
-    o->offset = room(p, dnnl_memory_desc_get_size(want));
+    size_t bytes = dnnl_memory_desc_get_size(want);
+    o->is_packed = !a->is_output && a->index < 64 && qn_prepared_is_constant(p, a->index);
+    o->offset = o->is_packed ? packed_room(p, bytes) : room(p, bytes);
+    if (o->is_packed)
+        p->packs |= UINT64_C(1) << a->index;
     return a->is_output ? reorder_of(d, o, want, &a->md) : reorder_of(d, o, &a->md, want);
 }
 
@@ -221,8 +233,10 @@ static QnStatus reorder(const QnDnn *d, const Operand *o)
     return QN_OK;
 }
 
-static QnStatus execute(const QnDnn *d, const void *const *in, void *const *out, char *workspace)
+static QnStatus execute(const QnPrepared *p, const void *const *in, void *const *out,
+                        char *workspace)
 {
+    const QnDnn *d = p->state;
     dnnl_exec_arg_t args[QN_DNN_MAX_ARG + 1];
     for (int i = 0; i < d->n; i++) {
         const Operand *o = &d->operands[i];
@@ -230,10 +244,11 @@ static QnStatus execute(const QnDnn *d, const void *const *in, void *const *out,
             const void *read;
             void *any;
         } at = { .read = o->is_output ? out[o->index] : in[o->index] };
+        char *own = o->is_packed ? p->packed : workspace;
         QN_DNN(dnnl_memory_set_data_handle(o->given, at.any));
         if (o->own)
-            QN_DNN(dnnl_memory_set_data_handle(o->own, workspace + o->offset));
-        if (o->own && !o->is_output)
+            QN_DNN(dnnl_memory_set_data_handle(o->own, own + o->offset));
+        if (o->own && !o->is_output && !o->is_packed)
             QN_TRY(reorder(d, o));
         args[i] = (dnnl_exec_arg_t){ o->arg, o->own ? o->own : o->given };
     }
@@ -250,7 +265,32 @@ static QnStatus execute(const QnDnn *d, const void *const *in, void *const *out,
 QnStatus qn_dnn_run(const QnPrepared *p, const void *const *in, void *const *out, void *workspace)
 {
     int before = set_threads(((const QnDnn *)p->state)->n_threads);
-    QnStatus st = execute(p->state, in, out, workspace);
+    QnStatus st = execute(p, in, out, workspace);
+    set_threads(before);
+    return st;
+}
+
+static QnStatus pack(const QnDnn *d, const void *const *in, char *packed)
+{
+    for (int i = 0; i < d->n; i++) {
+        const Operand *o = &d->operands[i];
+        union {
+            const void *read;
+            void *any;
+        } at = { .read = in[o->index] };
+        if (!o->is_packed)
+            continue;
+        QN_DNN(dnnl_memory_set_data_handle(o->given, at.any));
+        QN_DNN(dnnl_memory_set_data_handle(o->own, packed + o->offset));
+        QN_TRY(reorder(d, o));
+    }
+    return QN_OK;
+}
+
+QnStatus qn_dnn_pack(const QnPrepared *p, const void *const *in, void *packed)
+{
+    int before = set_threads(((const QnDnn *)p->state)->n_threads);
+    QnStatus st = pack(p->state, in, packed);
     set_threads(before);
     return st;
 }
@@ -270,6 +310,11 @@ QnStatus qn_dnn_run(const QnPrepared *p, const void *const *in, void *const *out
     (void)out;
     (void)workspace;
     return qn_fail(QN_EUNSUPPORTED, "Quern was built without oneDNN");
+}
+
+QnStatus qn_dnn_pack(const QnPrepared *p, const void *const *in, void *packed)
+{
+    return qn_dnn_run(p, in, NULL, packed);
 }
 
 void qn_dnn_fini(QnPrepared *p)

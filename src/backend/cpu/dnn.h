@@ -8,6 +8,8 @@
 /* NULL if the library may run the node; without the library a reason too. */
 const char *qn_dnn_refuses(const QnNode *n, const QnKernelEnv *env);
 QnStatus qn_dnn_run(const QnPrepared *p, const void *const *in, void *const *out, void *workspace);
+/* Constant operands into the library's format. */
+QnStatus qn_dnn_pack(const QnPrepared *p, const void *const *in, void *packed);
 void qn_dnn_fini(QnPrepared *p);
 
 #ifdef QN_HAVE_ONEDNN

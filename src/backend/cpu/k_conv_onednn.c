@@ -135,6 +135,7 @@ const QnKernel qn_kernel_conv_onednn = {
     .accepts = conv_accepts,
     .prepare = conv_prepare,
     .run = qn_dnn_run,
+    .pack = qn_dnn_pack,
     .fini = qn_dnn_fini,
 };
 
@@ -147,6 +148,7 @@ const QnKernel qn_kernel_conv_dx_onednn = {
     .accepts = conv_accepts,
     .prepare = conv_prepare,
     .run = qn_dnn_run,
+    .pack = qn_dnn_pack,
     .fini = qn_dnn_fini,
 };
 
@@ -159,5 +161,6 @@ const QnKernel qn_kernel_conv_dw_onednn = {
     .accepts = conv_accepts,
     .prepare = conv_prepare,
     .run = qn_dnn_run,
+    .pack = qn_dnn_pack,
     .fini = qn_dnn_fini,
 };

@@ -102,5 +102,6 @@ const QnKernel qn_kernel_matmul_onednn = {
     .accepts = matmul_accepts,
     .prepare = matmul_prepare,
     .run = qn_dnn_run,
+    .pack = qn_dnn_pack,
     .fini = qn_dnn_fini,
 };
