@@ -19,6 +19,7 @@ static const QnPassEntry passes[] = {
     { "fuse_sum", qn_pass_fuse_sum, QN_O1 },
     { "recompute", qn_pass_recompute, QN_O1 },
     { "layout", qn_pass_layout, QN_O2 },
+    { "fuse_conv", qn_pass_fuse_conv, QN_O2 },
     { "schedule", qn_pass_schedule, QN_O2 },
 };
 

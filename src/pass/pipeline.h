@@ -29,6 +29,7 @@ QnPass qn_pass_recompute; /* cheap values are computed again rather than kept, t
 QnPass qn_pass_fuse;      /* maps in one pass over memory */
 QnPass qn_pass_fuse_sum;  /* a sum takes in the maps before it */
 QnPass qn_pass_layout;    /* images become channels-last where that moves less memory */
+QnPass qn_pass_fuse_conv; /* a convolution takes in the maps after it */
 QnPass qn_pass_schedule;  /* the order of nodes with the lowest peak of memory */
 
 #endif

@@ -213,12 +213,16 @@ static QnStatus describe(QnPrepared *p, const_dnnl_op_desc_t desc, const_dnnl_op
 }
 
 QnStatus qn_dnn_prepare(QnPrepared *p, const_dnnl_op_desc_t desc, const_dnnl_op_desc_t hint,
-                        const QnDnnArg *args, int n_args)
+                        const_dnnl_post_ops_t post, const QnDnnArg *args, int n_args)
 {
     dnnl_primitive_attr_t attr;
+    QnStatus st = QN_OK;
     QN_DNN(dnnl_primitive_attr_create(&attr));
     int before = set_threads(((const QnDnn *)p->state)->n_threads);
-    QnStatus st = describe(p, desc, hint, attr, args, n_args);
+    if (post)
+        st = qn_dnn_check(dnnl_primitive_attr_set_post_ops(attr, post), "set_post_ops");
+    if (st == QN_OK)
+        st = describe(p, desc, hint, attr, args, n_args);
     set_threads(before);
     dnnl_primitive_attr_destroy(attr);
     return st;

@@ -15,7 +15,7 @@ void qn_dnn_fini(QnPrepared *p);
 #ifdef QN_HAVE_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
 
-enum { QN_DNN_MAX_ARG = 6 };
+enum { QN_DNN_MAX_POST = 8, QN_DNN_MAX_ARG = 4 + QN_DNN_MAX_POST };
 
 typedef struct QnDnnArg {
     int arg;               /* DNNL_ARG_… */
@@ -33,10 +33,10 @@ QnStatus qn_dnn_any(const QnType *t, int64_t groups, dnnl_memory_desc_t *md);
 
 /* Begins: sets p->state. Needed for hints before the primitive itself. */
 QnStatus qn_dnn_new(QnPrepared *p, QnDnn **out);
-/* Makes the primitive and sets p->workspace_bytes. hint: of the forward pass, for gradients; NULL:
- * none. */
+/* Makes the primitive and sets p->workspace_bytes. hint: of the forward pass, for gradients; post:
+ * what follows the product; NULL: none. */
 QnStatus qn_dnn_prepare(QnPrepared *p, const_dnnl_op_desc_t desc, const_dnnl_op_desc_t hint,
-                        const QnDnnArg *args, int n_args);
+                        const_dnnl_post_ops_t post, const QnDnnArg *args, int n_args);
 
 /* QN_OK, or an error that names the call. */
 QnStatus qn_dnn_check(dnnl_status_t status, const char *call);

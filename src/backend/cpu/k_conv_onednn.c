@@ -1,7 +1,10 @@
-/* conv, conv_dx and conv_dw by oneDNN's direct convolutions. Channels-last images are taken as they
- * lie; plain ones, and weights, are reordered into the format that the library prefers. */
+/* conv, conv_map, conv_dx and conv_dw by oneDNN's direct convolutions. Channels-last images are
+ * taken as they lie; plain ones, and weights, are reordered into the format that the library
+ * prefers. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/dnn.h"
+#include "backend/cpu/dnn_post.h"
+#include "ops/body.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -15,6 +18,8 @@ static ConvTypes types_of(const QnNode *n)
     const QnType *a = &n->in[0]->type, *b = &n->in[1]->type, *o = &n->out[0].type;
     if (n->op == &qn_op_conv)
         return (ConvTypes){ a, b, o, n->n_in > 2 && n->in[2] ? &n->in[2]->type : NULL };
+    if (n->op == &qn_op_conv_map)
+        return (ConvTypes){ a, b, o, qn_conv_map_split(n) > 2 ? &n->in[2]->type : NULL };
     if (n->op == &qn_op_conv_dx)
         return (ConvTypes){ o, b, a, NULL };
     return (ConvTypes){ b, o, a, NULL };
@@ -25,7 +30,10 @@ static const char *conv_accepts(const QnNode *n, const QnKernelEnv *env)
     ConvTypes t = types_of(n);
     if (t.w->layout != QN_LAYOUT_PLAIN)
         return "takes only plain weights";
-    return qn_dnn_refuses(n, env);
+    const char *why = qn_dnn_refuses(n, env);
+    return why || n->op != &qn_op_conv_map
+               ? why
+               : qn_dnn_post_refuses(n, qn_body_of(n), qn_conv_map_split(n));
 }
 
 #ifdef QN_HAVE_ONEDNN
@@ -65,12 +73,35 @@ static QnStatus descs_of(const QnNode *n, const ConvTypes *t, ConvDescs *d)
     return QN_OK;
 }
 
-static QnStatus forward(const ConvDescs *d, bool bias, dnnl_convolution_desc_t *c)
+static QnStatus forward(const ConvDescs *d, dnnl_prop_kind_t kind, bool bias,
+                        dnnl_convolution_desc_t *c)
 {
-    QN_DNN(dnnl_dilated_convolution_forward_desc_init(
-        c, dnnl_forward_training, dnnl_convolution_direct, &d->any_x, &d->any_w,
-        bias ? &d->bias : NULL, &d->any_y, d->strides, d->dilations, d->begin, d->end));
+    QN_DNN(dnnl_dilated_convolution_forward_desc_init(c, kind, dnnl_convolution_direct, &d->any_x,
+                                                      &d->any_w, bias ? &d->bias : NULL, &d->any_y,
+                                                      d->strides, d->dilations, d->begin, d->end));
     return QN_OK;
+}
+
+static QnStatus prepare_forward(QnPrepared *p, const ConvTypes *t, const ConvDescs *d)
+{
+    const QnNode *n = p->node;
+    QnDnnArg args[QN_DNN_MAX_ARG] = { { DNNL_ARG_SRC, d->x, 0, false },
+                                      { DNNL_ARG_WEIGHTS, d->w, 1, false },
+                                      { DNNL_ARG_DST, d->y, 0, true },
+                                      { DNNL_ARG_BIAS, d->bias, 2, false } };
+    int n_args = t->bias ? 4 : 3;
+    dnnl_convolution_desc_t c;
+    dnnl_post_ops_t post = NULL;
+    QN_TRY(forward(d, dnnl_forward_inference, t->bias != NULL, &c));
+    QnStatus st = QN_OK;
+    if (n->op == &qn_op_conv_map) {
+        QN_DNN(dnnl_post_ops_create(&post));
+        st = qn_dnn_post_add(n, qn_body_of(n), qn_conv_map_split(n), post, args, &n_args);
+    }
+    if (st == QN_OK)
+        st = qn_dnn_prepare(p, &c, NULL, post, args, n_args);
+    dnnl_post_ops_destroy(post);
+    return st;
 }
 
 static QnStatus prepare(QnPrepared *p)
@@ -80,14 +111,9 @@ static QnStatus prepare(QnPrepared *p)
     ConvDescs d = { 0 };
     dnnl_convolution_desc_t hint, c;
     QN_TRY(descs_of(n, &t, &d));
-    QN_TRY(forward(&d, t.bias != NULL, &hint));
-    if (n->op == &qn_op_conv) {
-        QnDnnArg args[] = { { DNNL_ARG_SRC, d.x, 0, false },
-                            { DNNL_ARG_WEIGHTS, d.w, 1, false },
-                            { DNNL_ARG_DST, d.y, 0, true },
-                            { DNNL_ARG_BIAS, d.bias, 2, false } };
-        return qn_dnn_prepare(p, &hint, NULL, args, t.bias ? 4 : 3);
-    }
+    if (n->op == &qn_op_conv || n->op == &qn_op_conv_map)
+        return prepare_forward(p, &t, &d);
+    QN_TRY(forward(&d, dnnl_forward_training, false, &hint));
     if (n->op == &qn_op_conv_dx) {
         QnDnnArg args[] = { { DNNL_ARG_DIFF_DST, d.y, 0, false },
                             { DNNL_ARG_WEIGHTS, d.w, 1, false },
@@ -95,7 +121,7 @@ static QnStatus prepare(QnPrepared *p)
         QN_DNN(dnnl_dilated_convolution_backward_data_desc_init(
             &c, dnnl_convolution_direct, &d.any_x, &d.any_w, &d.any_y, d.strides, d.dilations,
             d.begin, d.end));
-        return qn_dnn_prepare(p, &c, &hint, args, 3);
+        return qn_dnn_prepare(p, &c, &hint, NULL, args, 3);
     }
     QnDnnArg args[] = { { DNNL_ARG_DIFF_DST, d.y, 0, false },
                         { DNNL_ARG_SRC, d.x, 1, false },
@@ -103,7 +129,7 @@ static QnStatus prepare(QnPrepared *p)
     QN_DNN(dnnl_dilated_convolution_backward_weights_desc_init(
         &c, dnnl_convolution_direct, &d.any_x, &d.any_w, NULL, &d.any_y, d.strides, d.dilations,
         d.begin, d.end));
-    return qn_dnn_prepare(p, &c, &hint, args, 3);
+    return qn_dnn_prepare(p, &c, &hint, NULL, args, 3);
 }
 
 static QnStatus conv_prepare(QnPrepared *p)
@@ -130,6 +156,19 @@ const QnKernel qn_kernel_conv_onednn = {
     .name = "onednn.conv",
     .backend = "cpu",
     .op = &qn_op_conv,
+    .rank = 70,
+    .flags = QN_KERNEL_LIBRARY,
+    .accepts = conv_accepts,
+    .prepare = conv_prepare,
+    .run = qn_dnn_run,
+    .pack = qn_dnn_pack,
+    .fini = qn_dnn_fini,
+};
+
+const QnKernel qn_kernel_conv_map_onednn = {
+    .name = "onednn.conv_map",
+    .backend = "cpu",
+    .op = &qn_op_conv_map,
     .rank = 70,
     .flags = QN_KERNEL_LIBRARY,
     .accepts = conv_accepts,

@@ -70,7 +70,7 @@ static QnStatus prepare(QnPrepared *p)
     }
     QN_DNN(dnnl_matmul_desc_init(&d, &args[0].md, &args[1].md, bias ? &args[3].md : NULL,
                                  &args[2].md));
-    return qn_dnn_prepare(p, &d, NULL, args, bias ? 4 : 3);
+    return qn_dnn_prepare(p, &d, NULL, NULL, args, bias ? 4 : 3);
 }
 
 static QnStatus matmul_prepare(QnPrepared *p)
