@@ -6,6 +6,9 @@
 #include <string.h>
 
 #define PICKLE_MAX_BYTES (UINT64_C(1) << 28)
+/* torch.save stores pickles as they are. One that was deflated since may unpack to so many times
+ * the archive: values take much more memory than the bytes that make them. */
+enum { PICKLE_RATIO = 4, PICKLE_SMALL_BYTES = 1 << 16 };
 
 /* ---- the archive ---- */
 
@@ -72,7 +75,7 @@ static QnStatus check_order(const QnTorchFile *f)
     return QN_OK;
 }
 
-static QnStatus read_pickle(QnTorchFile *f, const QnZipEntry *e)
+static QnStatus read_pickle(QnTorchFile *f, const QnZipEntry *e, size_t archive_bytes)
 {
     QnArena *values = NULL;
     uint8_t *data = NULL;
@@ -80,6 +83,10 @@ static QnStatus read_pickle(QnTorchFile *f, const QnZipEntry *e)
     if (e->size > PICKLE_MAX_BYTES)
         return qn_fail(QN_EFORMAT, "%s: a pickle of %" PRIu64 " bytes: tensors lie outside of it",
                        f->path, e->size);
+    if (e->size > PICKLE_SMALL_BYTES && e->size / PICKLE_RATIO > archive_bytes)
+        return qn_fail(QN_EFORMAT,
+                       "%s: a pickle that unpacks to %" PRIu64 " bytes in an archive of %zu",
+                       f->path, e->size, archive_bytes);
     char *label = qn_arena_printf(f->arena, "%s: %s", f->path, e->name);
     data = qn_alloc((size_t)e->size + 1);
     values = qn_arena_new();
@@ -135,7 +142,7 @@ static QnStatus read_all(QnTorchFile *f, const uint8_t *data, size_t size)
     f->checked = qn_arena_array(f->arena, (size_t)qn_zip_count(f->zip), sizeof *f->checked);
     if (!f->checked)
         return QN_ENOMEM;
-    QN_TRY(read_pickle(f, pickle));
+    QN_TRY(read_pickle(f, pickle, size));
     return check_names(f);
 }
 

@@ -228,6 +228,53 @@ static void test_malicious_pickles(void **state)
     assert_fails(open_pickle("", 0, &f), QN_EFORMAT, "ends without STOP");
 }
 
+static void test_a_pickle_that_unpacks_to_too_much(void **state)
+{
+    static char tuples[1 << 20]; /* empty ones: one byte, and 64 in memory */
+    QnTorchFile *f;
+    QnZipWriter *w;
+    char *data;
+    size_t n;
+    memset(tuples, ')', sizeof tuples);
+    const char *path = temp_path("bomb.pt");
+#ifndef QN_HAVE_ZLIB
+    skip_because("zlib is not there");
+#endif
+    assert_ok(qn_zip_create(path, &w));
+    assert_ok(qn_zip_add(w, "a/data.pkl", &(QnZipPart){ tuples, sizeof tuples }, 1, true));
+    assert_ok(qn_zip_commit(w));
+    assert_ok(qn_file_read(path, 1 << 20, &data, &n));
+    assert_true(n < 4096);
+    assert_fails(qn_torch_file_parse("m.pt", data, n, &f), QN_EFORMAT,
+                 "a pickle that unpacks to 1048576 bytes in an archive of ");
+    qn_free(data);
+}
+
+/* The same archive deflated by another program is as good. */
+static void test_deflated(void **state)
+{
+    QnStr s = { 0 };
+    QnTorchFile *f;
+    QnZipWriter *w;
+#ifndef QN_HAVE_ZLIB
+    skip_because("zlib is not there");
+#endif
+    const char *path = temp_path("deflated.pt");
+    state_dict(&s);
+    assert_ok(qn_zip_create(path, &w));
+    assert_ok(qn_zip_add(w, "a/data.pkl", &(QnZipPart){ s.s, s.n }, 1, true));
+    for (int i = 0; i < 3; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "a/data/%d", i);
+        assert_ok(qn_zip_add(w, name, &(QnZipPart){ storages[i].data, storages[i].n }, 1, true));
+    }
+    assert_ok(qn_zip_commit(w));
+    assert_ok(qn_torch_file_open(path, &f));
+    check_state_dict(f);
+    qn_torch_file_close(f);
+    qn_str_fini(&s);
+}
+
 /* 2^40 values from 100 bytes: each list holds the one before it twice. */
 static void test_values_that_multiply(void **state)
 {
