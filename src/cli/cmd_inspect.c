@@ -190,7 +190,7 @@ static QnStatus print_view(const View *v)
     }
     putchar('\n');
     QN_TRY(print_table(v));
-    printf("\n%" PRId64 " tensors, %s elements, %s\n", v->count,
+    printf("\n%" PRId64 " tensor%s, %s elements, %s\n", v->count, v->count == 1 ? "" : "s",
            qn_str_count(number, v->parameters), qn_str_bytes(bytes, (uint64_t)v->bytes));
     for (int d = 0; d < QN_DTYPE_COUNT; d++) {
         int64_t n = 0, elements = 0;
@@ -200,8 +200,8 @@ static QnStatus print_view(const View *v)
             elements += t->dtype == (QnDtype)d ? t->count : 0;
         }
         if (n && n < v->count)
-            printf("  %s: %" PRId64 " tensors, %s elements\n", qn_dtype_name((QnDtype)d), n,
-                   qn_str_count(number, elements));
+            printf("  %s: %" PRId64 " tensor%s, %s elements\n", qn_dtype_name((QnDtype)d), n,
+                   n == 1 ? "" : "s", qn_str_count(number, elements));
     }
     if (v->optimizer)
         printf("  the model's: %s elements; the optimizer's: %s\n",

@@ -103,8 +103,8 @@ static QnStatus load_weights(const QnArgs *a, const QnSetup *s)
     if (st != QN_OK && p.missing + p.unexpected + p.misshapen > 1)
         fputs(qn_str_text(&p.text), stderr);
     if (st == QN_OK) {
-        qn_log_at(&a->log, QN_LOG_INFO, "%s (%s): %lld tensors taken", path, p.format,
-                  (long long)p.taken);
+        qn_log_at(&a->log, QN_LOG_INFO, "%s (%s): %lld tensor%s taken", path, p.format,
+                  (long long)p.taken, p.taken == 1 ? "" : "s");
         if (p.text.n)
             fprintf(stderr,
                     "%s%lld missing or of another shape stay as they start, %lld are not "

@@ -26,6 +26,10 @@ static const QnNameRule common[] = {
     { "optimizer_state_dict.*", NULL },
     { "scheduler.*", NULL },
     { "lr_scheduler.*", NULL },
+    { "rng_state*", NULL },
+    { "cuda_rng_state*", NULL },
+    { "model_ema.*", NULL }, /* averages beside the weights */
+    { "state_dict_ema.*", NULL },
     { "optim.*", NULL }, /* Quern's own */
     { "grad.*", NULL },
 };

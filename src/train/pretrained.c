@@ -325,9 +325,9 @@ static QnStatus mismatch(const Load *l)
     const QnPretrained *p = l->out;
     const char *first = qn_str_text(&p->text);
     return qn_fail(QN_ESHAPE,
-                   "%s does not fit the model: %" PRId64 " tensors are missing, %" PRId64
-                   " unexpected, %" PRId64 " of another shape (the first: %.*s); nothing was "
-                   "changed; --init-partial takes the %" PRId64 " that fit",
+                   "%s does not fit the model: missing %" PRId64 ", unexpected %" PRId64
+                   ", of another shape %" PRId64 " (the first: %.*s); nothing was changed; "
+                   "--init-partial takes the %" PRId64 " that fit",
                    l->path, p->missing, p->unexpected, p->misshapen,
                    (int)QN_MIN(strcspn(first, "\n"), (size_t)300), first, p->taken);
 }

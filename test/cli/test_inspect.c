@@ -34,7 +34,7 @@ static void test_table(void **state)
     assert_contains(program_out, "\ntensor    type  shape  elements  bytes\n");
     assert_contains(program_out, "\nw         f32   [2,3]         6   24 B\n");
     assert_contains(program_out, "\n4 tensors, 12 elements, 52 B\n");
-    assert_contains(program_out, "  f32: 3 tensors, 11 elements\n  i64: 1 tensors, 1 elements\n");
+    assert_contains(program_out, "  f32: 3 tensors, 11 elements\n  i64: 1 tensor, 1 elements\n");
     assert_null(strchr(program_out, '\x1b')); /* what a file holds does not reach the terminal */
     assert_runs("inspect m.safetensors --stats");
     assert_contains(program_out, "mean");

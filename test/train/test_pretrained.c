@@ -334,7 +334,7 @@ static void test_heads(void **state)
     step(&loose);
     assert_ok(qn_store_save(loose.session->store, NULL, temp_path("loose.safetensors")));
     assert_fails(qn_pretrained_load(tied.session, temp_path("loose.safetensors"), false, &p),
-                 QN_ESHAPE, "1 unexpected");
+                 QN_ESHAPE, "unexpected 1");
     assert_contains(qn_str_text(&p.text), "unexpected  lm_head.weight");
     qn_pretrained_fini(&p);
     toy_close(&tied);
@@ -353,7 +353,7 @@ static void test_window(void **state)
     assert_ok(qn_store_save(far.session->store, NULL, temp_path("far.safetensors")));
     assert_ok(qn_store_save(near.session->store, NULL, temp_path("near.safetensors")));
     assert_fails(qn_pretrained_load(far.session, temp_path("near.safetensors"), false, &p),
-                 QN_ESHAPE, "1 of another shape");
+                 QN_ESHAPE, "of another shape 1");
     assert_contains(qn_str_text(&p.text), "other shape wpe.weight is f32[8,8]");
     qn_pretrained_fini(&p);
     assert_ok(qn_pretrained_load(near.session, temp_path("far.safetensors"), false, &p));
@@ -413,7 +413,7 @@ static void test_mismatches_are_listed_and_change_nothing(void **state)
     TOY_OPEN(&b, temp_path("m.json"), "train.seed=9", NULL);
     digest(&b, before);
     assert_fails(qn_pretrained_load(b.session, path, false, &p), QN_ESHAPE,
-                 "1 tensors are missing, 2 unexpected, 1 of another shape");
+                 "missing 1, unexpected 2, of another shape 1");
     assert_true(p.missing == 1 && p.unexpected == 2 && p.misshapen == 1 && p.taken == 2);
     assert_contains(qn_str_text(&p.text), "missing     out.bias f32[4]\n");
     assert_contains(qn_str_text(&p.text), "unexpected  head.extra f32[3]\n");
