@@ -106,11 +106,8 @@ static QnStatus load_weights(const QnArgs *a, const QnSetup *s)
         qn_log_at(&a->log, QN_LOG_INFO, "%s (%s): %lld tensor%s taken", path, p.format,
                   (long long)p.taken, p.taken == 1 ? "" : "s");
         if (p.text.n)
-            fprintf(stderr,
-                    "%s%lld missing or of another shape stay as they start, %lld are not "
-                    "used\n",
-                    qn_str_text(&p.text), (long long)(p.missing + p.misshapen),
-                    (long long)p.unexpected);
+            fprintf(stderr, "%sstay as they start: %lld; not used: %lld\n", qn_str_text(&p.text),
+                    (long long)(p.missing + p.misshapen), (long long)p.unexpected);
     }
     qn_pretrained_fini(&p);
     return st;
