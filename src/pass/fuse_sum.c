@@ -6,13 +6,23 @@
 #include "pass/pipeline.h"
 #include "pass/rewrite.h"
 
+/* Fused groups compute with their inputs; a cast of what is for storage stays by itself. */
+static bool reads_storage(const QnNode *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        if (qn_dtype_is_storage(n->in[i]->type.dtype))
+            return true;
+    }
+    return false;
+}
+
 static bool takes_in(const QnNode *n, const int32_t *uses)
 {
     if (n->op != &qn_op_sum && n->op != &qn_op_mean)
         return false;
     const QnValue *x = n->in[0];
     const QnNode *p = x->node;
-    bool maps = p->op->map || p->op == &qn_op_fused;
+    bool maps = (p->op->map || p->op == &qn_op_fused) && !reads_storage(p);
     return maps && uses[x->id] == 1 && p->n_out == 1 && qn_dtype_is_float(x->type.dtype) &&
            qn_type_bytes(&x->type) > 0 && x->type.layout == QN_LAYOUT_PLAIN;
 }
