@@ -63,7 +63,7 @@ uint8_t qn_float8_encode(QnFloat8 format, double x)
     unsigned sign = signbit(x) ? sign_bit(f) : 0, code;
     if (isnan(x)) {
         if (f->nan_code < 0)
-            return (uint8_t)f->max_code;
+            return (uint8_t)sign_bit(f);
         return (uint8_t)(f->negative_zero ? (unsigned)f->nan_code | sign : (unsigned)f->nan_code);
     }
     if (isinf(x) && f->inf_code >= 0)

@@ -20,7 +20,7 @@ double qn_float8_decode(QnFloat8 format, uint8_t code);
 
 /* To nearest, ties to even. What is finite but too large becomes the largest number; infinities
  * stay where the format has them (e5m2), else they become the largest number too. NaN stays NaN;
- * in e2m1, which has none, it becomes the largest number. */
+ * in e2m1, which has none, it becomes -0. */
 uint8_t qn_float8_encode(QnFloat8 format, double x);
 
 /* What x becomes before it is encoded, where that shall treat overflow as ONNX's Cast does.

@@ -119,7 +119,11 @@ static QnStatus import_to(QnOnnxNode *n, bool to_text, QnDtype dtype)
     if (to_text || (n->in[0]->known && n->in[0]->known->text))
         return qn_onnx_cast_text(n, to_text, dtype);
     bool saturate = qn_onnx_int(n, "saturate", 1) != 0;
-    return qn_onnx_out0(n, qn_cast_as(n->g, qn_onnx_in(n, 0), dtype, saturate));
+    QnValue *x = qn_onnx_in(n, 0);
+    /* floats beyond 4 bits: the standard leaves them open, its cases keep the low bits */
+    if ((dtype == QN_DTYPE_I4 || dtype == QN_DTYPE_U4) && qn_dtype_is_float(x->type.dtype))
+        x = qn_cast(n->g, x, QN_DTYPE_I32);
+    return qn_onnx_out0(n, qn_cast_as(n->g, x, dtype, saturate));
 }
 
 static QnStatus cast_import(QnOnnxNode *n)
