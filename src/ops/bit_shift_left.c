@@ -1,4 +1,4 @@
-/* y = a shifted left by b bits, of unsigned integers, with broadcasting; 0 where b is as much as
+/* y = a shifted left by b bits, of integers, with broadcasting; 0 where b is negative or as much as
  * the bits that there are */
 #include "ops/dialect.h"
 
@@ -17,8 +17,8 @@ QN_SCALAR qn_long bit_shift_left_i(qn_long a, qn_long b)
 
 static QnStatus bit_shift_left_infer(QnInfer *c)
 {
-    if (!qn_dtype_is_unsigned(c->in[0]->dtype))
-        return qn_fail(QN_EDTYPE, "bit_shift_left: needs unsigned operands, not %s",
+    if (!qn_dtype_is_int(c->in[0]->dtype))
+        return qn_fail(QN_EDTYPE, "bit_shift_left: needs integer operands, not %s",
                        qn_dtype_name(c->in[0]->dtype));
     return qn_infer_map(c, &qn_op_bit_shift_left);
 }
@@ -43,6 +43,9 @@ static const QnSample bit_shift_left_samples[] = {
       .n_in = 2 },
     { .in = { { 1, { 9 }, .dtype = QN_DTYPE_U64, .lo = 0, .hi = 1e6 },
               { 0, .dtype = QN_DTYPE_U64, .lo = 0, .hi = 20 } },
+      .n_in = 2 },
+    { .in = { { 1, { 30 }, .dtype = QN_DTYPE_I8, .lo = -128, .hi = 127 },
+              { 1, { 30 }, .dtype = QN_DTYPE_I8, .lo = -2, .hi = 9 } },
       .n_in = 2 },
 };
 

@@ -22,6 +22,7 @@ QN_KERNEL cumprod_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/util.h"
 #include "ops/whole.h"
 
@@ -144,6 +145,19 @@ QN_API QnValue *qn_cumprod(QnGraph *g, QnValue *x, int64_t axis, bool exclusive,
     return qn_emit1(g, &qn_op_cumprod, &(Attr){ axis, exclusive, reverse }, x);
 }
 
+static QnStatus cumprod_import(QnOnnxNode *n)
+{
+    int64_t axis;
+    QN_TRY(qn_onnx_in_int(n, 1, &axis));
+    return qn_onnx_out0(n, qn_cumprod(n->g, qn_onnx_in(n, 0), axis,
+                                      qn_onnx_int(n, "exclusive", 0) != 0,
+                                      qn_onnx_int(n, "reverse", 0) != 0));
+}
+
+static const QnOnnxMap cumprod_onnx[] = {
+    { .name = "CumProd", .since = 26, .import = cumprod_import },
+};
+
 const QnOp qn_op_cumprod = {
     .name = "cumprod",
     .version = 1,
@@ -158,6 +172,7 @@ const QnOp qn_op_cumprod = {
     .inplace = 1,
     .device = QN_TEXT(cumprod),
     .call = cumprod_call,
+    QN_ONNX(cumprod_onnx),
     QN_SAMPLES(cumprod_samples),
 };
 #endif

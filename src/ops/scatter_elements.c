@@ -6,14 +6,12 @@
 #ifdef QN_HOST
 #include "ops/onnx.h"
 #include "ops/region.h"
-#include "ops/whole.h"
+#include "ops/scatter.h"
 
 typedef struct Attr {
     int64_t axis;
     int reduction;
 } Attr;
-
-static const char *const reduction_names[] = { "none", "add", "mul", "max", "min", NULL };
 
 static const QnAttrField scatter_elements_fields[] = {
     { .name = "axis",
@@ -25,7 +23,7 @@ static const QnAttrField scatter_elements_fields[] = {
     { .name = "reduction",
       .kind = QN_ATTR_ENUM,
       .offset = offsetof(Attr, reduction),
-      .names = reduction_names,
+      .names = qn_scatter_names,
       .doc = "how an update meets what is there; none: it replaces it" },
 };
 
@@ -60,40 +58,6 @@ static QnCost scatter_elements_cost(const QnNode *n)
                      .bytes_written = x };
 }
 
-static double combine(int reduction, double y, double u)
-{
-    switch (reduction) {
-    case QN_SCATTER_ADD: return y + u;
-    case QN_SCATTER_MUL: return y * u;
-    case QN_SCATTER_MAX: return fmax(y, u);
-    case QN_SCATTER_MIN: return fmin(y, u);
-    default: return u;
-    }
-}
-
-static int64_t combine_whole(QnDtype dtype, int reduction, int64_t y, int64_t u)
-{
-    switch (reduction) {
-    case QN_SCATTER_ADD: return qn_whole_add(y, u);
-    case QN_SCATTER_MUL: return qn_whole_mul(y, u);
-    case QN_SCATTER_MAX: return qn_whole_less(dtype, y, u) ? u : y;
-    case QN_SCATTER_MIN: return qn_whole_less(dtype, u, y) ? u : y;
-    default: return u;
-    }
-}
-
-static void combine_at(const QnRefArgs *a, int reduction, int64_t at, int64_t from)
-{
-    double *y = &a->out[0][at];
-    QnDtype dtype = a->in_type[0]->dtype;
-    if (qn_whole_is(a))
-        qn_whole_put(a, 0, at,
-                     combine_whole(dtype, reduction, qn_dtype_whole_of(dtype, *y, a->i64_bits),
-                                   qn_whole_at(a, 2, from)));
-    else
-        *y = combine(reduction, *y, a->in[2][from]);
-}
-
 static QnStatus scatter_elements_ref(const QnRefArgs *a)
 {
     const Attr *attr = a->attr;
@@ -107,7 +71,7 @@ static QnStatus scatter_elements_ref(const QnRefArgs *a)
         int64_t j;
         QN_TRY(qn_region_index("scatter_elements", a->in[1][i], i, s->dim[axis], true, &j));
         int64_t at = qn_util_offset(s->rank, index, stride) + (j - index[axis]) * stride[axis];
-        combine_at(a, attr->reduction, at, i);
+        qn_scatter_at(a, attr->reduction, at, i);
         qn_util_next(from, index);
     }
     return QN_OK;
@@ -119,7 +83,7 @@ static void scatter_elements_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnV
     const QnType *u = &n->in[2]->type;
     if (a->reduction > QN_SCATTER_ADD) {
         qn_fail(QN_EUNSUPPORTED, "scatter_elements: no gradient with reduction %s",
-                reduction_names[a->reduction]);
+                qn_scatter_names[a->reduction]);
         qn_graph_poison(g);
         return;
     }

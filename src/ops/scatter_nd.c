@@ -6,14 +6,12 @@
 #ifdef QN_HOST
 #include "ops/onnx.h"
 #include "ops/region.h"
-#include "ops/whole.h"
+#include "ops/scatter.h"
 
 typedef struct Attr {
     int64_t batch_dims;
     int reduction;
 } Attr;
-
-static const char *const reduction_names[] = { "none", "add", NULL };
 
 static const QnAttrField scatter_nd_fields[] = {
     { .name = "batch_dims",
@@ -24,7 +22,7 @@ static const QnAttrField scatter_nd_fields[] = {
     { .name = "reduction",
       .kind = QN_ATTR_ENUM,
       .offset = offsetof(Attr, reduction),
-      .names = reduction_names,
+      .names = qn_scatter_names,
       .doc = "how an update meets what is there; none: it replaces it" },
 };
 
@@ -69,16 +67,8 @@ static QnStatus scatter_nd_ref(const QnRefArgs *a)
     for (int64_t p = 0; p < t.n; p++) {
         int64_t at;
         QN_TRY(qn_region_tuple("scatter_nd", &t, a->in[1], p, &at));
-        for (int64_t i = 0; i < t.slice; i++) {
-            int64_t from = p * t.slice + i;
-            double *y = &a->out[0][at + i], u = a->in[2][from];
-            if (attr->reduction == QN_SCATTER_ADD && qn_whole_is(a))
-                qn_whole_put(a, 0, at + i,
-                             qn_whole_add(qn_dtype_whole_of(a->in_type[0]->dtype, *y, a->i64_bits),
-                                          qn_whole_at(a, 2, from)));
-            else
-                *y = attr->reduction == QN_SCATTER_ADD ? *y + u : u;
-        }
+        for (int64_t i = 0; i < t.slice; i++)
+            qn_scatter_at(a, attr->reduction, at + i, p * t.slice + i);
     }
     return QN_OK;
 }
@@ -87,6 +77,12 @@ static void scatter_nd_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue *
 {
     const Attr *a = n->attr;
     const QnType *u = &n->in[2]->type;
+    if (a->reduction > QN_SCATTER_ADD) {
+        qn_fail(QN_EUNSUPPORTED, "scatter_nd: no gradient with reduction %s",
+                qn_scatter_names[a->reduction]);
+        qn_graph_poison(g);
+        return;
+    }
     dx[0] = dy[0];
     if (a->reduction == QN_SCATTER_NONE)
         dx[0] = qn_scatter_nd(g, dy[0], n->in[1], qn_full(g, 0, u->dtype, &u->shape), a->batch_dims,
@@ -104,9 +100,16 @@ static const QnSample scatter_nd_samples[] = {
     { .in = { { 2, { 5, 3 } }, { 2, { 1, 1 }, QN_DTYPE_I64, 0, 4 }, { 2, { 1, 3 } } },
       .n_in = 3,
       .attr = &(Attr){ 0, QN_SCATTER_NONE } },
+    { .in = { { 2, { 4, 7 } }, { 2, { 5, 1 }, QN_DTYPE_I64, 0, 3 }, { 2, { 5, 7 } } },
+      .n_in = 3,
+      .attr = &(Attr){ 0, QN_SCATTER_MUL },
+      .flags = QN_SAMPLE_NO_GRAD }, /* refused with reductions other than add */
+    { .in = { { 2, { 4, 7 } }, { 2, { 5, 2 }, QN_DTYPE_I64, 0, 3 }, { 1, { 5 } } },
+      .n_in = 3,
+      .attr = &(Attr){ 0, QN_SCATTER_MIN },
+      .flags = QN_SAMPLE_NO_GRAD }, /* as above */
 };
 
-/* reduction: QN_SCATTER_NONE or QN_SCATTER_ADD. */
 QN_API QnValue *qn_scatter_nd(QnGraph *g, QnValue *x, QnValue *indices, QnValue *u,
                               int64_t batch_dims, QnScatter reduction)
 {
@@ -118,7 +121,7 @@ static const QnOnnxMap scatter_nd_onnx[] = { { .name = "ScatterND", .since = 11 
 const QnOp qn_op_scatter_nd = {
     .name = "scatter_nd",
     .version = 1,
-    .doc = "slices replaced or added to by tuples of indices",
+    .doc = "slices replaced or combined where tuples of indices say",
     .n_in = 3,
     .traits = QN_ANY_DTYPE | QN_WHOLE,
     .index_in = 1u << 1,

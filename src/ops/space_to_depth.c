@@ -8,6 +8,7 @@
 
 typedef struct Attr {
     int64_t block;
+    bool column_first;
 } Attr;
 
 static const QnAttrField space_to_depth_fields[] = {
@@ -18,6 +19,10 @@ static const QnAttrField space_to_depth_fields[] = {
       .min = 1,
       .max = 1 << 15,
       .doc = "side of a block in pixels" },
+    { .name = "column_first",
+      .kind = QN_ATTR_BOOL,
+      .offset = offsetof(Attr, column_first),
+      .doc = "channels become (C, b, b) (ONNX: CRD), not (b, b, C) (DCR)" },
 };
 
 static QnStatus space_to_depth_infer(QnInfer *c)
@@ -42,25 +47,36 @@ static QnStatus space_to_depth_infer(QnInfer *c)
 
 static void space_to_depth_lower(QnGraph *g, QnNode *n, QnValue **out)
 {
-    QnDim b = ((const Attr *)n->attr)->block;
+    const Attr *a = n->attr;
+    QnDim b = a->block;
     const QnDim *d = n->in[0]->type.shape.dim, *to = n->out[0].type.shape.dim;
     QnShape wide = QN_SHAPE(d[0], d[1], to[2], b, to[3], b);
-    QnValue *x = qn_transpose(g, qn_reshape(g, n->in[0], &wide), QN_AXES(0, 3, 5, 1, 2, 4));
+    QnInts order = a->column_first ? QN_AXES(0, 1, 3, 5, 2, 4) : QN_AXES(0, 3, 5, 1, 2, 4);
+    QnValue *x = qn_transpose(g, qn_reshape(g, n->in[0], &wide), order);
     out[0] = qn_reshape(g, x, &n->out[0].type.shape);
 }
 
 static const QnSample space_to_depth_samples[] = {
-    { .in = { { 4, { 2, 3, 4, 6 } } }, .n_in = 1, .attr = &(Attr){ 2 } },
-    { .in = { { 4, { 1, 2, 9, 3 } } }, .n_in = 1, .attr = &(Attr){ 3 } },
+    { .in = { { 4, { 2, 3, 4, 6 } } }, .n_in = 1, .attr = &(Attr){ 2, false } },
+    { .in = { { 4, { 1, 2, 9, 3 } } }, .n_in = 1, .attr = &(Attr){ 3, true } },
 };
 
-QN_API QnValue *qn_space_to_depth(QnGraph *g, QnValue *x, int64_t block)
+QN_API QnValue *qn_space_to_depth(QnGraph *g, QnValue *x, int64_t block, bool column_first)
 {
-    return qn_emit1(g, &qn_op_space_to_depth, &(Attr){ block }, x);
+    return qn_emit1(g, &qn_op_space_to_depth, &(Attr){ block, column_first }, x);
+}
+
+static QnStatus space_to_depth_import(QnOnnxNode *n)
+{
+    int64_t block = qn_onnx_int(n, "blocksize", 0);
+    bool crd = qn_onnx_is(n, "mode", "CRD", "DCR");
+    if (!crd && !qn_onnx_is(n, "mode", "DCR", "DCR"))
+        return qn_onnx_refuse(n, "a mode that is neither DCR nor CRD");
+    return qn_onnx_out0(n, qn_space_to_depth(n->g, qn_onnx_in(n, 0), block, crd));
 }
 
 static const QnOnnxMap space_to_depth_onnx[] = {
-    { .name = "SpaceToDepth", .since = 1, .rename = "blocksize=block" },
+    { .name = "SpaceToDepth", .since = 1, .import = space_to_depth_import },
 };
 
 const QnOp qn_op_space_to_depth = {

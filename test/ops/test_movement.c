@@ -149,7 +149,8 @@ static void test_depth_and_space(void **state)
     QnValue *x = GIVE(&c, F32, QN_SHAPE(1, 4, 1, 2), 0, 1, 10, 11, 20, 21, 30, 31);
     QnValue *y = qn_depth_to_space(c.g, x, 2, false);
     WANT(&c, y, QN_SHAPE(1, 1, 2, 4), 0, 10, 1, 11, 20, 30, 21, 31);
-    WANT(&c, qn_space_to_depth(c.g, y, 2), QN_SHAPE(1, 4, 1, 2), 0, 1, 10, 11, 20, 21, 30, 31);
+    WANT(&c, qn_space_to_depth(c.g, y, 2, false), QN_SHAPE(1, 4, 1, 2), 0, 1, 10, 11, 20, 21, 30,
+         31);
     QnValue *two = GIVE(&c, F32, QN_SHAPE(1, 8, 1, 1), 0, 1, 2, 3, 4, 5, 6, 7);
     WANT(&c, qn_depth_to_space(c.g, two, 2, false), QN_SHAPE(1, 2, 2, 2), 0, 2, 4, 6, 1, 3, 5, 7);
     WANT(&c, qn_depth_to_space(c.g, two, 2, true), QN_SHAPE(1, 2, 2, 2), 0, 1, 2, 3, 4, 5, 6, 7);
