@@ -69,7 +69,7 @@ static QnStatus read_floats(QnOnnxNode *n, int input, int count, double *out)
         return qn_onnx_wait();
     if (t->text || qn_shape_count(&t->type.shape) != count)
         return qn_fail(QN_ESHAPE, "input %d must have %d numbers", input, count);
-    qn_dtype_to_f64(t->type.dtype, t->data, out, (size_t)count);
+    qn_dtype_to_f64(t->type.dtype, t->data, out, count);
     return QN_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #ifdef QN_HOST
 #include "base/mem.h"
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 static QnStatus det_infer(QnInfer *c)
@@ -94,6 +95,8 @@ QN_API QnValue *qn_det(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_det, NULL, x);
 }
 
+static const QnOnnxMap det_onnx[] = { { .name = "Det", .since = 11 } };
+
 const QnOp qn_op_det = {
     .name = "det",
     .version = 1,
@@ -103,6 +106,7 @@ const QnOp qn_op_det = {
     .cost = det_cost,
     .ref = det_ref,
     .grad = det_grad,
+    QN_ONNX(det_onnx),
     QN_SAMPLES(det_samples),
 };
 #endif

@@ -8,6 +8,7 @@
 #ifdef QN_HOST
 #include "base/mem.h"
 #include "ops/norm.h"
+#include "ops/onnx.h"
 #include "ops/util.h"
 
 enum { DFT_MOST = 1 << 26 }; /* elements of the matrix */
@@ -170,6 +171,23 @@ QN_API QnValue *qn_dft(QnGraph *g, QnValue *x, int64_t axis, int64_t length, boo
     return qn_emit1(g, &qn_op_dft, &(Attr){ axis, length, inverse, onesided }, x);
 }
 
+/* Opset 20 made the axis an input. */
+static QnStatus dft_import(QnOnnxNode *n)
+{
+    int64_t axis = n->opset < 20 ? qn_onnx_int(n, "axis", 1) : -2, length = 0;
+    bool inverse = qn_onnx_int(n, "inverse", 0) != 0, half = qn_onnx_int(n, "onesided", 0) != 0;
+    if (qn_onnx_has(n, 1)) {
+        QN_TRY(qn_onnx_in_int(n, 1, &length));
+        if (length < 1)
+            return qn_fail(QN_EFORMAT, "dft_length is %lld", (long long)length);
+    }
+    if (n->opset >= 20 && qn_onnx_has(n, 2))
+        QN_TRY(qn_onnx_in_int(n, 2, &axis));
+    return qn_onnx_out0(n, qn_dft(n->g, qn_onnx_in(n, 0), axis, length, inverse, half));
+}
+
+static const QnOnnxMap dft_onnx[] = { { .name = "DFT", .since = 17, .import = dft_import } };
+
 const QnOp qn_op_dft = {
     .name = "dft",
     .version = 1,
@@ -178,6 +196,7 @@ const QnOp qn_op_dft = {
     QN_ATTRS(Attr, dft_fields),
     .infer = dft_infer,
     .lower = dft_lower,
+    QN_ONNX(dft_onnx),
     QN_SAMPLES(dft_samples),
 };
 #endif

@@ -7,6 +7,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -175,6 +176,19 @@ QN_API QnValue *qn_rotary_embedding(QnGraph *g, QnValue *x, QnValue *cosines, Qn
                     (QnValue *[]){ x, cosines, sines, positions }, positions ? 4 : 3);
 }
 
+static QnStatus rotary_embedding_import(QnOnnxNode *n)
+{
+    int64_t heads = qn_onnx_int(n, "num_heads", 0);
+    QnValue *y = qn_rotary_embedding(
+        n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1), qn_onnx_in(n, 2), qn_onnx_in_or(n, 3, NULL),
+        heads, qn_onnx_int(n, "rotary_embedding_dim", 0), qn_onnx_int(n, "interleaved", 0) != 0);
+    return qn_onnx_out0(n, y);
+}
+
+static const QnOnnxMap rotary_embedding_onnx[] = {
+    { .name = "RotaryEmbedding", .since = 23, .import = rotary_embedding_import },
+};
+
 const QnOp qn_op_rotary_embedding = {
     .name = "rotary_embedding",
     .version = 1,
@@ -184,6 +198,7 @@ const QnOp qn_op_rotary_embedding = {
     QN_ATTRS(Attr, rotary_embedding_fields),
     .infer = rotary_embedding_infer,
     .lower = rotary_embedding_lower,
+    QN_ONNX(rotary_embedding_onnx),
     QN_SAMPLES(rotary_embedding_samples),
 };
 #endif

@@ -5,6 +5,8 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
+#include "ops/ops.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -90,6 +92,25 @@ QN_API QnValue *qn_stft(QnGraph *g, QnValue *x, QnValue *window, int64_t frame, 
                     window ? 2 : 1);
 }
 
+/* A frame is as long as it says, else as the window, else as the signal. */
+static QnStatus stft_import(QnOnnxNode *n)
+{
+    const QnType *x = qn_onnx_type(n, 0), *window = qn_onnx_type(n, 2);
+    int64_t step, frame;
+    QN_TRY(qn_onnx_in_int(n, 1, &step));
+    if (!x || x->shape.rank < 2)
+        return qn_fail(QN_ESHAPE, "input 0 must be (N,length,1) or (N,length,2)");
+    frame = window && window->shape.rank == 1 ? window->shape.dim[0] : x->shape.dim[1];
+    if (qn_onnx_has(n, 3))
+        QN_TRY(qn_onnx_in_int(n, 3, &frame));
+    bool half = qn_onnx_int(n, "onesided", 1) != 0;
+    QnValue *v = qn_onnx_in(n, 0);
+    v = x->shape.rank == 2 ? qn_unsqueeze(n->g, v, 2) : v;
+    return qn_onnx_out0(n, qn_stft(n->g, v, qn_onnx_in_or(n, 2, NULL), frame, step, half));
+}
+
+static const QnOnnxMap stft_onnx[] = { { .name = "STFT", .since = 17, .import = stft_import } };
+
 const QnOp qn_op_stft = {
     .name = "stft",
     .version = 1,
@@ -99,6 +120,7 @@ const QnOp qn_op_stft = {
     QN_ATTRS(Attr, stft_fields),
     .infer = stft_infer,
     .lower = stft_lower,
+    QN_ONNX(stft_onnx),
     QN_SAMPLES(stft_samples),
 };
 #endif
