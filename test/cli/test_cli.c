@@ -25,7 +25,7 @@ static void test_help(void **state)
     int n = 0;
     for (char *line = strtok(commands, "\n"); line; line = strtok(NULL, "\n")) {
         char name[32], args[64], want[64];
-        if (strncmp(line, "  ", 2) || sscanf(line + 2, "%30[a-z]", name) != 1)
+        if (strncmp(line, "  ", 2) || sscanf(line + 2, "%30[a-z-]", name) != 1)
             continue;
         snprintf(want, sizeof want, "usage: quern %s", name);
         static const char *const forms[] = { "%s --help", "%s -h", "help %s" };
