@@ -126,6 +126,36 @@ static void test_lp_pool_whose_last_window_sticks_out(void **state)
     case_free(&c);
 }
 
+static void test_max_pool_indices(void **state)
+{
+    Case c = case_new();
+    QnValue *x = GIVE(&c, F32, QN_SHAPE(1, 2, 4, 5), -0.85, 0.56, -0.12, 0.45, 0.96, 0.08, 0, -0.86,
+                      -0.46, 0, 0.36, 0.61, -0.24, -0.87, -0.42, 0.82, -0.57, -0.1, 0.86, -0.95,
+                      0.2, 0.9, -0.54, 0.1, 0.82, -0.73, 0.05, 0.5, 0.34, -0.06, -0.59, -0.02,
+                      -0.26, -0.05, -0.27, 0.68, 0.54, -0.37, 0.15, -0.45);
+    QnPoolAttr attr = { .kernel = { 2, { 2, 3 } },
+                        .strides = { 2, { 2, 1 } },
+                        .pads = { 4, { 1, 1, 0, 1 } } };
+    WANT(&c, qn_max_pool_indices(c.g, x, &attr, false), QN_SHAPE(1, 2, 2, 5), 1, 1, 1, 4, 4, 11, 11,
+         11, 9, 9, 21, 21, 21, 24, 24, 26, 27, 27, 27, 28);
+    case_free(&c);
+}
+
+static void test_max_pool_indices_in_columns(void **state)
+{
+    Case c = case_new();
+    QnValue *x = GIVE(&c, F32, QN_SHAPE(1, 2, 4, 5), -0.85, 0.56, -0.12, 0.45, 0.96, 0.08, 0, -0.86,
+                      -0.46, 0, 0.36, 0.61, -0.24, -0.87, -0.42, 0.82, -0.57, -0.1, 0.86, -0.95,
+                      0.2, 0.9, -0.54, 0.1, 0.82, -0.73, 0.05, 0.5, 0.34, -0.06, -0.59, -0.02,
+                      -0.26, -0.05, -0.27, 0.68, 0.54, -0.37, 0.15, -0.45);
+    QnPoolAttr attr = { .kernel = { 2, { 2, 3 } },
+                        .strides = { 2, { 2, 1 } },
+                        .pads = { 4, { 1, 1, 0, 1 } } };
+    WANT(&c, qn_max_pool_indices(c.g, x, &attr, true), QN_SHAPE(1, 2, 2, 5), 4, 4, 4, 16, 16, 6, 6,
+         6, 17, 17, 24, 24, 24, 36, 36, 25, 29, 29, 29, 33);
+    case_free(&c);
+}
+
 static void test_max_unpool(void **state)
 {
     Case c = case_new();
