@@ -5,7 +5,7 @@
 #ifndef QN_IO_ONNX_H
 #define QN_IO_ONNX_H
 
-#include "ops/onnx.h"
+#include "ops/onnx_put.h"
 
 typedef enum QnOnnxTypeKind {
     QN_ONNX_TYPE_NONE, /* not said */
@@ -29,21 +29,6 @@ typedef struct QnOnnxInfo {
     const char *name;
     const QnOnnxType *type; /* never NULL */
 } QnOnnxInfo;
-
-typedef struct QnOnnxInit {
-    const char *name;
-    const QnTensor *tensor;
-} QnOnnxInit;
-
-typedef struct QnOnnxDef { /* a node */
-    const char *name;      /* its own, else that of its first output, else its operator's */
-    const char *op, *domain, *overload; /* domain "" for ai.onnx */
-    int n_in, n_out;
-    const char *const *in; /* "": absent */
-    const char *const *out;
-    int n_attr;
-    const QnOnnxAttr *attr;
-} QnOnnxDef;
 
 typedef struct QnOnnxGraph {
     const char *name;
@@ -95,6 +80,9 @@ int64_t qn_onnx_opset(const QnOnnxOpset *opset, int n, const char *domain);
 /* A file that holds one value of the given type (the test suites' input_0.pb): a TensorProto, a
  * SequenceProto or an OptionalProto. The item and what it points to live in the arena. */
 QnStatus qn_onnx_read_value(const char *path, const QnOnnxType *type, QnArena *arena, QnItem **out);
+/* Writes a model; the file is replaced in one step. Weights go to PATH.data beside it if they are
+ * over 2 GB, which protobuf does not hold, or if `outside`. */
+QnStatus qn_onnx_write(const QnOnnxModel *m, const char *path, bool outside);
 /* Writes a tensor as a TensorProto. */
 QnStatus qn_onnx_write_tensor(const char *path, const char *name, const QnTensor *t);
 

@@ -289,7 +289,7 @@ QnStatus qn_importer_graph(QnImporter *m, const QnOnnxGraph *g, QnItem *const *i
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-static QnStatus open_importer(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
+QnStatus qn_importer_open(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
                               QnArena *arena)
 {
     *m = (QnImporter){ .model = model, .device = d, .arena = arena, .scope = s };
@@ -301,7 +301,7 @@ static QnStatus open_importer(QnImporter *m, QnScope *s, const QnOnnxModel *mode
     return set_inits(m, s, model->graph);
 }
 
-static QnStatus refuse_problems(QnImporter *m, QnOnnxProblems *out)
+QnStatus qn_importer_refuse(QnImporter *m, QnOnnxProblems *out)
 {
     int64_t n = m->n_problems;
     if (out) {
@@ -330,7 +330,7 @@ static QnStatus run_model(QnImporter *m, QnItem *const *in, QnItem **out, QnOnnx
     QN_TRY(qn_importer_nodes(m, g));
     QN_TRY(take_outputs(m->scope, g, out));
     if (m->n_problems)
-        return refuse_problems(m, problems);
+        return qn_importer_refuse(m, problems);
     for (int64_t i = 0; i < g->n_outputs; i++)
         QN_TRY(qn_importer_finish(m, out[i]));
     return QN_OK;
@@ -350,7 +350,7 @@ QnStatus qn_onnx_run(const QnOnnxModel *model, QnDevice *d, QnItem *const *in, Q
 {
     QnImporter m;
     QnScope s = { 0 };
-    QnStatus st = open_importer(&m, &s, model, d, arena);
+    QnStatus st = qn_importer_open(&m, &s, model, d, arena);
     m.is_fed = true;
     if (st == QN_OK)
         st = run_model(&m, in, out, problems);

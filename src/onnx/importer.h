@@ -34,6 +34,12 @@ typedef struct QnImporter {
     int64_t n_problems;
 } QnImporter;
 
+/* Opens the model's outermost scope, its initialisers set. On failure too, scope and graph are to be
+ * closed and freed. */
+QnStatus qn_importer_open(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
+                          QnArena *arena);
+/* The error of n_problems > 0; the list goes to *out, if there is one. */
+QnStatus qn_importer_refuse(QnImporter *m, QnOnnxProblems *out);
 /* Made by a node that is not supported. */
 bool qn_importer_is_unknown(const QnItem *item);
 /* The items' elements, computed. */

@@ -6,12 +6,11 @@
 #include "io/onnx.h"
 #include "rt/device.h"
 
-/* Nodes that no mapping covers, before anything is run. */
+/* Nodes that are not supported: all of them, not the first. */
 typedef struct QnOnnxProblems {
     QnStr text; /* a line each: node, operator, opset, and what would be near */
     int64_t n;
 } QnOnnxProblems;
-QnStatus qn_onnx_survey(const QnOnnxModel *m, QnOnnxProblems *out);
 
 /* Runs the model: in[i] goes to input i of its graph, NULL where an initialiser serves; out[i] gets
  * output i, with all elements known, in the arena. EUNSUPPORTED: `problems` (may be NULL) lists all
@@ -19,13 +18,35 @@ QnStatus qn_onnx_survey(const QnOnnxModel *m, QnOnnxProblems *out);
 QnStatus qn_onnx_run(const QnOnnxModel *m, QnDevice *d, QnItem *const *in, QnArena *arena,
                      QnItem **out, QnOnnxProblems *problems);
 
-/* One graph for given types of the inputs (type[i] of graph input i; NULL: that of the file, which
- * must then be concrete). Its inputs and outputs have the model's names. */
+/* One graph with the model's inputs and outputs by their names. EUNSUPPORTED also where it cannot be
+ * one fixed graph. */
 typedef struct QnOnnxImportOptions {
-    const QnType *const *type;
-    bool training;
+    const char *const *dim; /* names of dims, e.g. "batch", of the model's inputs, … */
+    const int64_t *length;  /* … and what they are */
+    int n_dim;
+    int64_t batch;   /* > 0: the first dim of every input of rank >= 1, whatever the file says */
+    bool training;   /* batch norm by the batch's statistics, dropout drops */
+    bool states;     /* weights (floats of the file) become states of their names, to be filled by
+                      * qn_onnx_fill; otherwise constants */
 } QnOnnxImportOptions;
 QnStatus qn_onnx_import(const QnOnnxModel *m, QnDevice *d, const QnOnnxImportOptions *o,
                         QnGraph **out, QnOnnxProblems *problems);
+
+/* Weights that ConstantOfShape nodes make become random initialisers; *count: how many. */
+QnStatus qn_onnx_randomize(QnOnnxModel *m, uint64_t seed, int64_t *count);
+/* The weights of the file into the store's states of their names. */
+QnStatus qn_onnx_fill(const QnOnnxModel *m, QnStore *store);
+
+/* Writes a graph as an ONNX model: inputs and outputs by their names, states as initialisers with
+ * the store's values (NULL: the graph has none). The graph is not changed. EUNSUPPORTED names the
+ * node that has no ONNX form. */
+enum { QN_ONNX_OPSET_LEAST = 17, QN_ONNX_OPSET_NEWEST = 23 };
+typedef struct QnOnnxExportOptions {
+    int64_t opset;    /* 0: the newest */
+    const char *name; /* of the graph; NULL: "quern" */
+    bool outside;     /* weights in PATH.data; over 2 GB always */
+} QnOnnxExportOptions;
+QnStatus qn_onnx_export(QnGraph *g, const QnStore *store, const QnOnnxExportOptions *o,
+                        const char *path);
 
 #endif

@@ -24,6 +24,17 @@ bool qn_onnx_has(const QnOnnxNode *n, int i)
     return i < n->n_in && n->in[i];
 }
 
+static QnValue *state_of(QnGraph *g, const QnItem *item)
+{
+    const QnType *t = &item->known->type;
+    QnStateAttr a = { .name = item->name,
+                      .dtype = t->dtype,
+                      .dims = { .n = t->shape.rank },
+                      .trainable = true };
+    memcpy(a.dims.d, t->shape.dim, sizeof a.dims.d);
+    return qn_state(g, &a);
+}
+
 QnValue *qn_item_value(QnGraph *g, int64_t epoch, QnItem *item)
 {
     if (item->value && item->epoch == epoch)
@@ -33,7 +44,8 @@ QnValue *qn_item_value(QnGraph *g, int64_t epoch, QnItem *item)
         return qn_graph_poison(g);
     }
     const QnType *t = &item->known->type;
-    item->value = item->is_fed ? qn_input(g, item->name, t->dtype, &t->shape)
+    item->value = item->is_state ? state_of(g, item)
+                  : item->is_fed ? qn_input(g, item->name, t->dtype, &t->shape)
                                : qn_constant(g, t->dtype, &t->shape, item->known->data);
     item->epoch = epoch;
     return item->value;

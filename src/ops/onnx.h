@@ -34,6 +34,7 @@ struct QnItem {
     QnValue *value; /* in the graph of number `epoch`; NULL: not there yet */
     int64_t epoch;
     const QnTensor *known; /* its elements; NULL: only the graph can tell */
+    bool is_state; /* a weight that lives in a store: a state of this name */
     bool is_fed;      /* known now, but another run may bring others: an input, not a constant */
     const char *name; /* for errors; never NULL */
     QnItem **item;    /* of a sequence or an optional */
@@ -91,6 +92,8 @@ typedef struct QnOnnxNode {
     void *importer; /* src/onnx's own */
 } QnOnnxNode;
 
+typedef struct QnOnnxPut QnOnnxPut;
+
 /* A row of an operator's mapping. */
 typedef struct QnOnnxMap {
     const char *name;   /* "Relu" */
@@ -100,6 +103,9 @@ typedef struct QnOnnxMap {
      * "alpha=slope,axes=axis". ONNX attributes that are left out have the field's default. */
     QnStatus (*import)(QnOnnxNode *n);
     const char *rename;
+    /* The way back: writes our node as ONNX nodes of the newest opset (ops/onnx_put.h). NULL: rows
+     * without a function are written as they are read, others not at all. */
+    QnStatus (*put)(QnOnnxPut *p, const QnNode *n);
 } QnOnnxMap;
 
 #define QN_ONNX(table) .onnx = (table), .n_onnx = QN_COUNT(table)

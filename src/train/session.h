@@ -59,4 +59,8 @@ typedef struct QnEvalResult {
 } QnEvalResult;
 QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out);
 
+/* The model alone, for prediction: input "x", output "logits" (regression: "output"), no pass has
+ * been over it. batch 0: a symbol of that name. */
+QnStatus qn_session_model(const QnSession *s, int64_t batch, QnGraph **graph);
+
 #endif

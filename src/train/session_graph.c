@@ -16,7 +16,7 @@ typedef struct Built {
     QnValue *loss; /* mean over the batch while training; sum in evaluation */
 } Built;
 
-static QnValue *input_x(const QnSession *s, QnGraph *g, int64_t batch)
+static QnValue *input_x(const QnSession *s, QnGraph *g, QnDim batch)
 {
     QnShape shape = { .rank = s->spec.x_rank + 1, .dim = { batch } };
     memcpy(shape.dim + 1, s->spec.x_dims, (size_t)s->spec.x_rank * sizeof(QnDim));
@@ -62,13 +62,11 @@ static QnStatus mix_precision(const QnRecipe *r, Built *b)
     return QN_OK;
 }
 
-/* Model and loss on inputs x and y. */
-static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, Built *b)
+/* The model on an input x; *out is what the loss takes. */
+static QnStatus build_model(const QnSession *s, bool training, QnDim batch, Built *b,
+                            QnValue **out)
 {
     const QnRecipe *r = s->recipe;
-    b->g = qn_graph_new();
-    if (!b->g)
-        return QN_ENOMEM;
     qn_net_init(&b->net, b->g, training);
     if (training)
         b->net.key = qn_input(b->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
@@ -77,9 +75,19 @@ static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, 
     bool classes = r->task != QN_TASK_REGRESS;
     QnModelIo io = { classes ? s->spec.class_count : s->spec.y_count,
                      s->spec.x_kind == QN_FEATURE_TOKENS ? s->spec.x_dims[0] : 0 };
-    QnValue *x = input_x(s, b->g, batch), *out;
-    QN_TRY(qn_model_build(&b->net, r->model, &io, x, &out));
-    if (classes) {
+    return qn_model_build(&b->net, r->model, &io, input_x(s, b->g, batch), out);
+}
+
+/* Model and loss on inputs x and y. */
+static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, Built *b)
+{
+    const QnRecipe *r = s->recipe;
+    QnValue *out;
+    b->g = qn_graph_new();
+    if (!b->g)
+        return QN_ENOMEM;
+    QN_TRY(build_model(s, training, batch, b, &out));
+    if (r->task != QN_TASK_REGRESS) {
         QnShape rows = { 1, { out->type.shape.dim[0] } };
         QnValue *y = qn_input(b->g, "y", QN_DTYPE_I64, &rows);
         b->loss = classes_loss(s, b->g, out, y, training);
@@ -92,6 +100,26 @@ static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, 
     if (!training)
         QN_TRY(qn_graph_output(b->g, "logits", out));
     return mix_precision(r, b);
+}
+
+QnStatus qn_session_model(const QnSession *s, int64_t batch, QnGraph **graph)
+{
+    Built b = { .g = qn_graph_new() };
+    QnValue *out;
+    if (!b.g)
+        return QN_ENOMEM;
+    QnDim rows = batch > 0 ? batch : qn_dim_symbol(b.g, "batch");
+    QnStatus st = build_model(s, false, rows, &b, &out);
+    if (st == QN_OK)
+        st = qn_graph_check(b.g);
+    if (st == QN_OK)
+        st = qn_graph_output(b.g, s->recipe->task == QN_TASK_REGRESS ? "output" : "logits", out);
+    qn_net_fini(&b.net);
+    if (st == QN_OK)
+        *graph = b.g;
+    else
+        qn_graph_free(b.g);
+    return st;
 }
 
 static QnOptim optim_of(const QnRecipe *r)

@@ -1,0 +1,121 @@
+/* A model as one fixed graph: its inputs stay inputs, its weights are constants or states. */
+#include "onnx/importer.h"
+#include "ops/ops.h"
+#include "rt/store.h"
+
+#include <string.h>
+
+static QnStatus input_shape(const QnOnnxModel *m, const QnOnnxInfo *info,
+                            const QnOnnxImportOptions *o, QnType *out)
+{
+    const QnOnnxType *t = info->type;
+    if (t->kind != QN_ONNX_TYPE_TENSOR || t->rank < 0 || !qn_onnx_dtype(t->elem, &out->dtype))
+        return qn_fail(QN_EUNSUPPORTED, "%s: input '%s' is no tensor of numbers with known dims",
+                       m->path, info->name);
+    out->shape.rank = t->rank;
+    for (int i = 0; i < t->rank; i++) {
+        out->shape.dim[i] = t->dim[i];
+        for (int k = 0; k < o->n_dim; k++)
+            if (t->dim_name[i] && !strcmp(o->dim[k], t->dim_name[i]))
+                out->shape.dim[i] = o->length[k];
+        if (i == 0 && o->batch > 0)
+            out->shape.dim[i] = o->batch;
+        if (out->shape.dim[i] < 0)
+            return qn_fail(QN_EUSAGE, "%s: dim %d of input '%s' has no number; it is called '%s'",
+                           m->path, i, info->name, t->dim_name[i] ? t->dim_name[i] : "");
+    }
+    return QN_OK;
+}
+
+static bool has_init(const QnOnnxGraph *g, const char *name)
+{
+    for (int64_t i = 0; i < g->n_inits; i++)
+        if (!strcmp(g->init[i].name, name))
+            return true;
+    return false;
+}
+
+static QnStatus place_inputs(QnImporter *m, const QnOnnxImportOptions *o)
+{
+    const QnOnnxGraph *g = m->model->graph;
+    for (int64_t i = 0; i < g->n_inputs; i++) {
+        QnType type = { 0 };
+        const char *name = g->input[i].name;
+        if (has_init(g, name))
+            continue;
+        QN_TRY(input_shape(m->model, &g->input[i], o, &type));
+        QnItem *item = qn_importer_item(m, name, NULL);
+        QN_TRY(item ? QN_OK : QN_ENOMEM);
+        item->value = qn_input(m->graph, name, type.dtype, &type.shape);
+        item->epoch = m->epoch;
+        QN_TRY(qn_scope_set(m->scope, name, item));
+    }
+    for (int64_t i = 0; o->states && i < g->n_inits; i++) {
+        QnItem *item = NULL;
+        if (g->init[i].tensor->text || !qn_dtype_is_float(g->init[i].tensor->type.dtype))
+            continue;
+        if (qn_scope_find(m->scope, g->init[i].name, &item) && item)
+            item->is_state = true;
+    }
+    return qn_graph_check(m->graph);
+}
+
+static QnStatus build_graph(QnImporter *m, const QnOnnxImportOptions *o, QnOnnxProblems *problems)
+{
+    const QnOnnxGraph *g = m->model->graph;
+    QN_TRY(place_inputs(m, o));
+    QN_TRY(qn_importer_nodes(m, g));
+    if (m->n_problems)
+        return qn_importer_refuse(m, problems);
+    for (int64_t i = 0; i < g->n_outputs; i++) {
+        QnItem *item = NULL;
+        if (!qn_scope_find(m->scope, g->output[i].name, &item) || !item)
+            return qn_fail(QN_EFORMAT, "nothing makes output '%s'", g->output[i].name);
+        if (item->kind != QN_ITEM_TENSOR)
+            return qn_fail(QN_EUNSUPPORTED, "output '%s' is a sequence", g->output[i].name);
+        QnValue *v = qn_item_value(m->graph, m->epoch, item);
+        QN_TRY(qn_graph_check(m->graph));
+        QN_TRY(qn_graph_output(m->graph, g->output[i].name, v));
+    }
+    return QN_OK;
+}
+
+QnStatus qn_onnx_import(const QnOnnxModel *model, QnDevice *d, const QnOnnxImportOptions *o,
+                        QnGraph **out, QnOnnxProblems *problems)
+{
+    static const QnOnnxImportOptions none;
+    QnImporter m;
+    QnScope s = { 0 };
+    QnArena *arena = qn_arena_new();
+    QN_TRY(arena ? QN_OK : QN_ENOMEM);
+    QnStatus st = qn_importer_open(&m, &s, model, d, arena);
+    m.training = o && o->training;
+    if (st == QN_OK)
+        st = build_graph(&m, o ? o : &none, problems);
+    if (st == QN_OK) {
+        *out = m.graph;
+        m.graph = NULL;
+    } else if (st != QN_EUNSUPPORTED) {
+        qn_fail_prefix("%s", model->path);
+    }
+    qn_scope_close(&s);
+    qn_graph_free(m.graph);
+    qn_str_fini(&m.problems);
+    qn_arena_free(arena);
+    return st;
+}
+
+QnStatus qn_onnx_fill(const QnOnnxModel *m, QnStore *store)
+{
+    for (int64_t i = 0; i < m->graph->n_inits; i++) {
+        const QnOnnxInit *init = &m->graph->init[i];
+        const QnSlot *slot = qn_store_find(store, init->name);
+        if (!slot || init->tensor->text)
+            continue;
+        if (!qn_type_is_equal(qn_slot_type(slot), &init->tensor->type))
+            return qn_fail(QN_ESHAPE, "%s: weight '%s' is not of the state's type", m->path,
+                           init->name);
+        QN_TRY(qn_store_write(store, slot, init->tensor->data));
+    }
+    return QN_OK;
+}
