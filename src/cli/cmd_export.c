@@ -55,8 +55,8 @@ static int64_t count_weights(const QnGraph *g)
 {
     int64_t n = 0;
     QN_GRAPH_EACH(g, node)
-        if (node->op->traits & QN_STATE)
-            n += qn_shape_count(&node->out[0].type.shape);
+    if (node->op->traits & QN_STATE)
+        n += qn_shape_count(&node->out[0].type.shape);
     return n;
 }
 

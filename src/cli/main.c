@@ -39,7 +39,8 @@ static void print_help(FILE *out)
             fprintf(out, "  %-10s %s\n", qn_cli_commands[i]->name, qn_cli_commands[i]->summary);
     }
     fputs("\nquern COMMAND --help shows a command's options and examples; quern --version the "
-          "version.\nExit codes: 0 done, 1 failed, 2 bad usage or bad input, 130 interrupted.\n",
+          "version.\nExit codes: 0 done, 1 failed, 2 bad usage or bad input, 3 results differ, "
+          "4 a model has what is\nnot supported, 130 interrupted.\n",
           out);
 }
 

@@ -173,8 +173,7 @@ static void set_type(Writer *w, Onnx__TypeProto *p, const QnOnnxType *t)
         p->optional_type->elem_type = t->of ? new_type(w, t->of) : NULL;
         return;
     case QN_ONNX_TYPE_NONE: return;
-    default:
-        w->st = qn_fail(QN_EUNSUPPORTED, "maps and sparse tensors are not written");
+    default: w->st = qn_fail(QN_EUNSUPPORTED, "maps and sparse tensors are not written");
     }
 }
 
@@ -310,8 +309,9 @@ static void set_functions(Writer *w, const QnOnnxModel *m, Onnx__ModelProto *p)
         const QnOnnxFunction *f = &m->function[i];
         Onnx__FunctionProto *q = p->functions[i];
         if (f->n_default) /* their field is newer than the schema */
-            w->st = qn_fail(QN_EUNSUPPORTED, "function '%s' has attributes with defaults, which "
-                                             "are not written",
+            w->st = qn_fail(QN_EUNSUPPORTED,
+                            "function '%s' has attributes with defaults, which "
+                            "are not written",
                             f->name);
         q->name = text(f->name);
         q->domain = text(f->domain);

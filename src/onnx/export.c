@@ -79,8 +79,7 @@ static void put_field(QnOnnxPut *p, QnOnnxDef *d, const QnAttrField *f, const ch
         if (ints->n)
             qn_put_attr_ints(p, d, name, ints->v, ints->n);
         return;
-    default:
-        qn_put_fail(p, qn_fail(QN_EUNSUPPORTED, "attribute '%s' has no ONNX form", f->name));
+    default: qn_put_fail(p, qn_fail(QN_EUNSUPPORTED, "attribute '%s' has no ONNX form", f->name));
     }
 }
 
@@ -151,8 +150,8 @@ static QnOnnxType *type_of(Export *e, const QnGraph *g, const QnType *t)
 static QnStatus name_ends(Export *e, QnGraph *g)
 {
     QN_GRAPH_EACH(g, n)
-        if (is_leaf(n))
-            e->put.name[n->out[0].id] = qn_node_label(n);
+    if (is_leaf(n))
+        e->put.name[n->out[0].id] = qn_node_label(n);
     for (int64_t i = 0; i < g->n_outputs; i++)
         if (!e->put.name[g->outputs[i].value->id])
             e->put.name[g->outputs[i].value->id] = g->outputs[i].name;
@@ -163,7 +162,7 @@ static QnStatus put_ends(Export *e, QnGraph *g, QnOnnxGraph *out)
 {
     int64_t n_inputs = 0;
     QN_GRAPH_EACH(g, n)
-        n_inputs += (n->op->traits & QN_INPUT) != 0;
+    n_inputs += (n->op->traits & QN_INPUT) != 0;
     QnOnnxInfo *in = qn_arena_array(e->arena, (size_t)n_inputs + 1, sizeof *in);
     QnOnnxInfo *to = qn_arena_array(e->arena, (size_t)g->n_outputs + 1, sizeof *to);
     if (!in || !to)
@@ -171,9 +170,8 @@ static QnStatus put_ends(Export *e, QnGraph *g, QnOnnxGraph *out)
     out->input = in;
     out->output = to;
     QN_GRAPH_EACH(g, n)
-        if (n->op->traits & QN_INPUT)
-            in[out->n_inputs++] =
-                (QnOnnxInfo){ qn_node_label(n), type_of(e, g, &n->out[0].type) };
+    if (n->op->traits & QN_INPUT)
+        in[out->n_inputs++] = (QnOnnxInfo){ qn_node_label(n), type_of(e, g, &n->out[0].type) };
     for (int64_t i = 0; i < g->n_outputs; i++) {
         const QnOutput *o = &g->outputs[i];
         const char *made = qn_put_value(&e->put, o->value);
@@ -198,9 +196,9 @@ static QnStatus put_graph(Export *e, QnGraph *g, QnOnnxGraph *out)
         return QN_ENOMEM;
     QN_TRY(name_ends(e, g));
     QN_GRAPH_EACH(g, n)
-        if (put_node(e, n) != QN_OK)
-            return qn_fail_prefix("node %%%lld (%s)%s%s", (long long)n->id, n->op->name,
-                                  n->name ? " " : "", n->name ? n->name : "");
+    if (put_node(e, n) != QN_OK)
+        return qn_fail_prefix("node %%%lld (%s)%s%s", (long long)n->id, n->op->name,
+                              n->name ? " " : "", n->name ? n->name : "");
     QN_TRY(put_ends(e, g, out));
     out->name = e->o->name ? e->o->name : "quern";
     out->n_nodes = e->put.n_node;

@@ -290,7 +290,7 @@ QnStatus qn_importer_graph(QnImporter *m, const QnOnnxGraph *g, QnItem *const *i
 /* ---- models ---------------------------------------------------------------------------------- */
 
 QnStatus qn_importer_open(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
-                              QnArena *arena)
+                          QnArena *arena)
 {
     *m = (QnImporter){ .model = model, .device = d, .arena = arena, .scope = s };
     m->graph = qn_graph_new();

@@ -34,8 +34,8 @@ typedef struct QnImporter {
     int64_t n_problems;
 } QnImporter;
 
-/* Opens the model's outermost scope, its initialisers set. On failure too, scope and graph are to be
- * closed and freed. */
+/* Opens the model's outermost scope, its initialisers set. On failure too, scope and graph are to
+ * be closed and freed. */
 QnStatus qn_importer_open(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
                           QnArena *arena);
 /* The error of n_problems > 0; the list goes to *out, if there is one. */

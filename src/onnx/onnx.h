@@ -18,16 +18,16 @@ typedef struct QnOnnxProblems {
 QnStatus qn_onnx_run(const QnOnnxModel *m, QnDevice *d, QnItem *const *in, QnArena *arena,
                      QnItem **out, QnOnnxProblems *problems);
 
-/* One graph with the model's inputs and outputs by their names. EUNSUPPORTED also where it cannot be
- * one fixed graph. */
+/* One graph with the model's inputs and outputs by their names. EUNSUPPORTED also where it cannot
+ * be one fixed graph. */
 typedef struct QnOnnxImportOptions {
     const char *const *dim; /* names of dims, e.g. "batch", of the model's inputs, … */
     const int64_t *length;  /* … and what they are */
     int n_dim;
-    int64_t batch;   /* > 0: the first dim of every input of rank >= 1, whatever the file says */
-    bool training;   /* batch norm by the batch's statistics, dropout drops */
-    bool states;     /* weights (floats of the file) become states of their names, to be filled by
-                      * qn_onnx_fill; otherwise constants */
+    int64_t batch; /* > 0: the first dim of every input of rank >= 1, whatever the file says */
+    bool training; /* batch norm by the batch's statistics, dropout drops */
+    bool states;   /* weights (floats of the file) become states of their names, to be filled by
+                    * qn_onnx_fill; otherwise constants */
 } QnOnnxImportOptions;
 QnStatus qn_onnx_import(const QnOnnxModel *m, QnDevice *d, const QnOnnxImportOptions *o,
                         QnGraph **out, QnOnnxProblems *problems);

@@ -27,10 +27,9 @@ bool qn_onnx_has(const QnOnnxNode *n, int i)
 static QnValue *state_of(QnGraph *g, const QnItem *item)
 {
     const QnType *t = &item->known->type;
-    QnStateAttr a = { .name = item->name,
-                      .dtype = t->dtype,
-                      .dims = { .n = t->shape.rank },
-                      .trainable = true };
+    QnStateAttr a = {
+        .name = item->name, .dtype = t->dtype, .dims = { .n = t->shape.rank }, .trainable = true
+    };
     memcpy(a.dims.d, t->shape.dim, sizeof a.dims.d);
     return qn_state(g, &a);
 }
@@ -46,7 +45,7 @@ QnValue *qn_item_value(QnGraph *g, int64_t epoch, QnItem *item)
     const QnType *t = &item->known->type;
     item->value = item->is_state ? state_of(g, item)
                   : item->is_fed ? qn_input(g, item->name, t->dtype, &t->shape)
-                               : qn_constant(g, t->dtype, &t->shape, item->known->data);
+                                 : qn_constant(g, t->dtype, &t->shape, item->known->data);
     item->epoch = epoch;
     return item->value;
 }

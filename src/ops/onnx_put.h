@@ -6,8 +6,8 @@
 #include "ops/onnx.h"
 
 typedef struct QnOnnxDef QnOnnxDef; /* a node of a file */
-struct QnOnnxDef { /* a node */
-    const char *name;      /* its own, else that of its first output, else its operator's */
+struct QnOnnxDef {                  /* a node */
+    const char *name; /* its own, else that of its first output, else its operator's */
     const char *op, *domain, *overload; /* domain "" for ai.onnx */
     int n_in, n_out;
     const char *const *in; /* "": absent */
@@ -44,7 +44,7 @@ const char *qn_put_fresh(QnOnnxPut *p, const char *what);
 /* Initialisers. The name is kept, not copied. */
 const char *qn_put_tensor(QnOnnxPut *p, const char *name, const QnTensor *t);
 const char *qn_put_ints(QnOnnxPut *p, const int64_t *v, int n);
-const char *qn_put_int(QnOnnxPut *p, int64_t v);               /* rank 0 */
+const char *qn_put_int(QnOnnxPut *p, int64_t v);                  /* rank 0 */
 const char *qn_put_number(QnOnnxPut *p, QnDtype dtype, double v); /* rank 0 */
 /* A shape as Reshape takes it: a symbolic dim is -1; two of them are an error. */
 const char *qn_put_shape(QnOnnxPut *p, const QnShape *s);

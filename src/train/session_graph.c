@@ -63,8 +63,7 @@ static QnStatus mix_precision(const QnRecipe *r, Built *b)
 }
 
 /* The model on an input x; *out is what the loss takes. */
-static QnStatus build_model(const QnSession *s, bool training, QnDim batch, Built *b,
-                            QnValue **out)
+static QnStatus build_model(const QnSession *s, bool training, QnDim batch, Built *b, QnValue **out)
 {
     const QnRecipe *r = s->recipe;
     qn_net_init(&b->net, b->g, training);
