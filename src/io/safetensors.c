@@ -1,5 +1,6 @@
 #include "base/mem.h"
 #include "io/safetensors_impl.h"
+#include "io/shards.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -274,7 +275,7 @@ QnStatus qn_safetensors_open(const char *path, QnSafetensors **out)
 {
     QnFileMap map;
     QN_TRY(qn_file_map(path, &map));
-    bool index = qn_safetensors_is_index(map.data, map.bytes);
+    bool index = qn_shards_is_index(map.data, map.bytes);
     QnStatus st = index ? qn_safetensors_open_index(path, (const char *)map.data, map.bytes, out)
                         : qn_safetensors_parse(path, map.data, map.bytes, out);
     if (st == QN_OK && !index)

@@ -17,8 +17,6 @@ struct QnSafetensors {
     int64_t n_shards;
 };
 
-/* An index is JSON; a safetensors file begins with a length, whose upper bytes are zeros. */
-bool qn_safetensors_is_index(const void *data, size_t size);
 /* Opens the shards that an index (its text) names, which lie in the folder of `path`. */
 QnStatus qn_safetensors_open_index(const char *path, const char *text, size_t size,
                                    QnSafetensors **out);

@@ -11,12 +11,11 @@
 
 enum { INDEX_MAX_BYTES = 1 << 20 };
 
-/* The first whose `is` says so reads the file: PyTorch's are ZIP archives, as NumPy's are. */
+/* The first whose `is` says so reads the file: PyTorch's are ZIP archives, as NumPy's are, and an
+ * index is PyTorch's or one of safetensors files. */
 static const QnWeightsFormat *const formats[] = {
-    &qn_weights_safetensors,
-    &qn_weights_npy,
-    &qn_weights_torch,
-    &qn_weights_npz,
+    &qn_weights_torch_index, &qn_weights_safetensors, &qn_weights_npy,
+    &qn_weights_torch,       &qn_weights_npz,
 };
 
 const char *qn_weights_help(void)
@@ -65,7 +64,7 @@ static QnStatus find_in_folder(QnWeights *w, const char *folder, const char *end
 static QnStatus file_of_folder(QnWeights *w, const char *folder)
 {
     static const char *const ends[] = { ".safetensors.index.json", ".safetensors",
-                                        "pytorch_model.bin" };
+                                        "pytorch_model.bin.index.json", "pytorch_model.bin" };
     for (int i = 0; i < QN_COUNT(ends); i++) {
         int n;
         QN_TRY(find_in_folder(w, folder, ends[i], &w->path, &n));
@@ -126,7 +125,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static QnStatus sort(QnWeights *w)
+QnStatus qn_weights_sort(QnWeights *w)
 {
     w->by_name = qn_arena_array(w->arena, (size_t)w->count, sizeof *w->by_name);
     if (!w->by_name)
@@ -150,7 +149,7 @@ static QnStatus open_all(QnWeights *w, const char *path)
     }
     QN_TRY(find_format(w));
     QN_TRY(w->format->open(w, w->path));
-    return sort(w);
+    return qn_weights_sort(w);
 }
 
 QnStatus qn_weights_open(const char *path, QnWeights **out)

@@ -7,8 +7,9 @@
 
 typedef struct QnWeights QnWeights;
 
-/* A file; or a folder that holds one: model.safetensors or its index, or pytorch_model.bin, as a
- * Quern checkpoint and the folders of Hugging Face do. Reads what is in it, not the tensors. */
+/* A file; or a folder that holds one: model.safetensors or its index, or pytorch_model.bin or its
+ * index, as a Quern checkpoint and the folders of Hugging Face do. Reads what is in it, not the
+ * tensors. */
 QnStatus qn_weights_open(const char *path, QnWeights **out);
 void qn_weights_close(QnWeights *w); /* NULL is fine */
 

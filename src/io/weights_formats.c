@@ -1,7 +1,6 @@
-/* The formats of weights that Quern reads, each by its own reader. */
+/* safetensors and NumPy's files as weights. */
 #include "io/npz.h"
-#include "io/safetensors_impl.h"
-#include "io/torch_file.h"
+#include "io/shards.h"
 #include "io/weights_impl.h"
 #include "io/zip.h"
 
@@ -15,7 +14,7 @@ static bool safetensors_is(const void *data, size_t size)
     static const char lfs[] = "version https://git-lfs"; /* refused with advice */
     bool pointer = size >= sizeof lfs - 1 && !memcmp(p, lfs, sizeof lfs - 1);
     bool header = size > 8 && p[8] == '{' && !p[5] && !p[6] && !p[7];
-    return pointer || header || qn_safetensors_is_index(data, size);
+    return pointer || header || qn_shards_is_index(data, size);
 }
 
 static QnStatus safetensors_open(QnWeights *w, const char *path)
@@ -121,35 +120,3 @@ static QnStatus npz_read(QnWeights *w, int64_t i, void *dst)
 const QnWeightsFormat qn_weights_npz = {
     .name = "NumPy .npz", .is = qn_zip_is, .open = npz_open, .close = npz_close, .read = npz_read
 };
-
-/* ---- PyTorch ---- */
-
-static QnStatus torch_open(QnWeights *w, const char *path)
-{
-    QnTorchFile *f;
-    QN_TRY(qn_torch_file_open(path, &f));
-    w->file = f;
-    for (int64_t i = 0; i < qn_torch_file_count(f); i++)
-        QN_TRY(qn_weights_add(w, qn_torch_file_at(f, i)));
-    for (int64_t i = 0; i < qn_torch_file_text_count(f); i++) {
-        QnSafetensorsText t = qn_torch_file_text_at(f, i);
-        QN_TRY(qn_weights_add_text(w, t.key, t.value));
-    }
-    return QN_OK;
-}
-
-static void torch_close(QnWeights *w)
-{
-    qn_torch_file_close(w->file);
-}
-
-static QnStatus torch_read(QnWeights *w, int64_t i, void *dst)
-{
-    return qn_torch_file_read(w->file, i, dst);
-}
-
-const QnWeightsFormat qn_weights_torch = { .name = "PyTorch",
-                                           .is = qn_torch_file_is,
-                                           .open = torch_open,
-                                           .close = torch_close,
-                                           .read = torch_read };

@@ -31,7 +31,9 @@ struct QnWeights {
 QnStatus qn_weights_add(QnWeights *w, const QnSafetensor *t);
 QnStatus qn_weights_add_text(QnWeights *w, const char *key, const char *value);
 
+QnStatus qn_weights_sort(QnWeights *w); /* makes qn_weights_find work */
+
 extern const QnWeightsFormat qn_weights_safetensors, qn_weights_npy, qn_weights_npz,
-    qn_weights_torch;
+    qn_weights_torch, qn_weights_torch_index;
 
 #endif

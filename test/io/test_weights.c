@@ -73,6 +73,73 @@ static void make_files(void)
     zip_fini(&z);
 }
 
+/* A PyTorch file of one tensor. */
+static void torch_shard(const char *name, const char *key, const PkTensor *t, const void *data,
+                        size_t n)
+{
+    QnStr s = { 0 };
+    ZipMake z = { 0 };
+    PkStorage storage = { data, n };
+    qn_str_add(&s, PK_PROTO "}");
+    pk_text(&s, key);
+    pk_tensor(&s, t);
+    qn_str_add(&s, "s.");
+    pk_archive(&z, s.s, s.n, &storage, 1);
+    temp_file(name, z.file.s, z.file.n);
+    qn_str_fini(&s);
+    zip_fini(&z);
+}
+
+static void test_shards_of_pytorch(void **state)
+{
+    static const PkTensor w = { "FloatStorage", "0", 6, 0, 2, { 2, 3 }, { 3, 1 }, false };
+    static const PkTensor c = { "BoolStorage", "0", 4, 0, 1, { 4 }, { 1 }, false };
+    static const struct {
+        const char *text, *words;
+    } bad[] = {
+        { "{\"weight_map\":{\"w\":\"p-1.bin\",\"b.c\":\"p-1.bin\"}}", "'b.c': the file that" },
+        { "{\"weight_map\":{\"w\":\"p-2.bin\",\"b.c\":\"p-2.bin\"}}", "'w': the file that" },
+        { "{\"weight_map\":{\"w\":\"p-1.bin\",\"b.c\":\"../p-2.bin\"}}", "leads out" },
+        { "{\"weight_map\":{\"w\":\"p-1.bin\",\"b.c\":\"p-3.bin\"}}", "'x' is in a shard" },
+    };
+    static const char index[] = "{\"metadata\":{\"total_size\":28},"
+                                "\"weight_map\":{\"w\":\"p-1.bin\",\"b.c\":\"p-2.bin\"}}";
+    QnWeights *none;
+    mkdir(temp_path("bins"), 0777);
+    torch_shard("bins/p-1.bin", "w", &w, six, sizeof six);
+    torch_shard("bins/p-2.bin", "b.c", &c, "\1\0\1\0", 4);
+    QnStr s = { 0 };
+    ZipMake z = { 0 };
+    PkStorage storage = { "\1\0\1\0", 4 };
+    qn_str_add(&s, PK_PROTO "}(");
+    pk_text(&s, "b.c");
+    pk_tensor(&s, &c);
+    pk_text(&s, "x");
+    pk_tensor(&s, &c);
+    qn_str_add(&s, "u.");
+    pk_archive(&z, s.s, s.n, &storage, 1);
+    temp_file("bins/p-3.bin", z.file.s, z.file.n);
+    qn_str_fini(&s);
+    zip_fini(&z);
+    const char *path = temp_file("bins/pytorch_model.bin.index.json", index, sizeof index - 1);
+    check(path, "PyTorch", 2);
+    check(temp_path("bins"), "PyTorch", 2);
+    for (int64_t at = 1;; at++) {
+        QnWeights *f = NULL;
+        qn_fault_arm(at);
+        QnStatus st = qn_weights_open(path, &f);
+        bool over = qn_fault_events() < at;
+        qn_fault_arm(0);
+        qn_weights_close(st == QN_OK ? f : NULL);
+        if (over)
+            break;
+    }
+    for (int i = 0; i < QN_COUNT(bad); i++)
+        assert_fails(
+            qn_weights_open(temp_file("bins/i.json", bad[i].text, strlen(bad[i].text)), &none),
+            QN_EFORMAT, bad[i].words);
+}
+
 static void test_all_formats_by_their_content(void **state)
 {
     make_files();
