@@ -4,9 +4,16 @@
 
 #include <math.h>
 
+/* 16-bit floats are computed in f32 from beginning to end, not rounded between the operators. */
+static QnValue *widened(QnGraph *g, QnValue *x)
+{
+    QnDtype dtype = x->type.dtype;
+    return dtype == QN_DTYPE_F16 || dtype == QN_DTYPE_BF16 ? qn_cast(g, x, QN_DTYPE_F32) : x;
+}
+
 static QnValue *fold_log_sum(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
 {
-    return qn_log(g, qn_sum(g, x, axes, keepdims));
+    return qn_cast(g, qn_log(g, qn_sum(g, widened(g, x), axes, keepdims)), x->type.dtype);
 }
 
 static QnStatus import_log_sum(QnOnnxNode *n)
@@ -16,7 +23,8 @@ static QnStatus import_log_sum(QnOnnxNode *n)
 
 static QnValue *fold_sum_square(QnGraph *g, QnValue *x, QnInts axes, bool keepdims)
 {
-    return qn_sum(g, qn_mul(g, x, x), axes, keepdims);
+    QnValue *wide = widened(g, x);
+    return qn_cast(g, qn_sum(g, qn_mul(g, wide, wide), axes, keepdims), x->type.dtype);
 }
 
 static QnStatus import_sum_square(QnOnnxNode *n)
@@ -27,10 +35,11 @@ static QnStatus import_sum_square(QnOnnxNode *n)
 /* Of tensors, not of elements. */
 static QnStatus import_mean(QnOnnxNode *n)
 {
-    QnValue *y = qn_onnx_in(n, 0);
+    QnValue *first = qn_onnx_in(n, 0), *y = widened(n->g, first);
     for (int i = 1; i < n->n_in; i++)
-        y = qn_add(n->g, y, qn_onnx_in(n, i));
-    return qn_onnx_out0(n, qn_div(n->g, y, qn_scalar_like(n->g, y, QN_MAX(n->n_in, 1))));
+        y = qn_add(n->g, y, widened(n->g, qn_onnx_in(n, i)));
+    y = qn_div(n->g, y, qn_scalar_like(n->g, y, QN_MAX(n->n_in, 1)));
+    return qn_onnx_out0(n, qn_cast(n->g, y, first->type.dtype));
 }
 
 const QnOnnxMap qn_onnx_folds[] = {
