@@ -135,8 +135,9 @@ static QnStatus import_nms(QnOnnxNode *n)
     for (int i = 0; i < 5; i++) {
         if (i >= 2 && !qn_onnx_has(n, i))
             continue;
-        if (!qn_onnx_known(n, i) && i < 2 && !qn_onnx_has(n, i))
-            return qn_onnx_wait(); /* missing */
+        QnStatus wait = qn_onnx_known(n, i) ? QN_OK : qn_onnx_wait();
+        if (wait != QN_OK && wait != QN_ENOTFOUND)
+            return wait;
     }
     if (n->want)
         return qn_onnx_wait();

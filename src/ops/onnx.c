@@ -90,7 +90,12 @@ const QnTensor *qn_onnx_known(QnOnnxNode *n, int i)
         qn_fail(QN_EARG, "input %d is missing", i);
         return NULL;
     }
+    if (n->in[i]->kind != QN_ITEM_TENSOR) {
+        qn_fail(QN_EDTYPE, "input %d, '%s', is no tensor", i, n->in[i]->name);
+        return NULL;
+    }
     if (!n->in[i]->known) {
+        qn_error_clear();
         n->want |= UINT64_C(1) << QN_MIN(i, 63);
         return NULL;
     }
@@ -99,7 +104,8 @@ const QnTensor *qn_onnx_known(QnOnnxNode *n, int i)
 
 QnStatus qn_onnx_wait(void)
 {
-    return qn_error_last()->code == QN_EARG ? QN_EARG : QN_ENOTFOUND;
+    QnStatus failed = qn_error_last()->code;
+    return failed ? failed : QN_ENOTFOUND;
 }
 
 static int64_t int_at(const QnTensor *t, int64_t i)
