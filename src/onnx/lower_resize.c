@@ -226,8 +226,8 @@ static double centre(const Form *f, const Axis *a, int64_t o)
     if (!strcmp(f->coord, "tf_crop_and_resize"))
         return a->from * (n - 1) +
                (a->to - a->from) * (n - 1) * (wide == 1 ? 0.5 : at / (wide - 1));
-    if (!strcmp(f->coord, "pytorch_half_pixel") && wide == 1)
-        return -0.5;
+    if (!strcmp(f->coord, "pytorch_half_pixel") && a->m == 1)
+        return 0;
     if (!strcmp(f->coord, "half_pixel_symmetric"))
         return n / 2 * (1 - (double)a->m / wide) + (at + 0.5) / a->scale - 0.5;
     return (at + 0.5) / a->scale - 0.5;
@@ -261,9 +261,12 @@ static void weights(const Form *f, const Axis *a, int64_t o, double *row)
         }
 }
 
+/* A centre that is an integer or a half but for its rounding is taken as that. */
 static int64_t nearest(const Form *f, const Axis *a, int64_t o)
 {
-    double c = centre(f, a, o);
+    double c = centre(f, a, o), half = round(2 * c) / 2;
+    if (fabs(c - half) < 1e-9 * (1 + fabs(c)))
+        c = half;
     QnResizeRound how = f->down_up && a->scale < 1 ? QN_RESIZE_CEIL : f->round;
     double i = how == QN_RESIZE_FLOOR       ? floor(c)
                : how == QN_RESIZE_CEIL      ? ceil(c)

@@ -88,7 +88,10 @@ QnStatus qn_onnx_window_conv(const QnOnnxNode *n, const QnShape *x, const QnShap
 
 QnStatus qn_onnx_window_pool(const QnOnnxNode *n, const QnShape *x, QnPoolAttr *out)
 {
-    *out = (QnPoolAttr){ .ceil_mode = qn_onnx_int(n, "ceil_mode", 0) != 0,
+    /* SAME and VALID say how many windows there are, rounded or not */
+    bool rounds =
+        qn_onnx_int(n, "ceil_mode", 0) != 0 && qn_onnx_is(n, "auto_pad", "NOTSET", "NOTSET");
+    *out = (QnPoolAttr){ .ceil_mode = rounds,
                          .count_include_pad = qn_onnx_int(n, "count_include_pad", 0) != 0 };
     if (!qn_onnx_ints(n, "kernel_shape", &out->kernel) || out->kernel.n != x->rank - 2)
         return qn_fail(QN_EFORMAT, "attribute 'kernel_shape' must hold %d numbers", x->rank - 2);
