@@ -261,11 +261,12 @@ static void weights(const Form *f, const Axis *a, int64_t o, double *row)
         }
 }
 
-/* A centre that is an integer or a half but for its rounding is taken as that. */
+/* A centre that is an integer or a half but for the rounding of the file's f32 scales and regions
+ * is taken as that. */
 static int64_t nearest(const Form *f, const Axis *a, int64_t o)
 {
     double c = centre(f, a, o), half = round(2 * c) / 2;
-    if (fabs(c - half) < 1e-9 * (1 + fabs(c)))
+    if (fabs(c - half) < 5e-7 * (1 + fabs(c)))
         c = half;
     QnResizeRound how = f->down_up && a->scale < 1 ? QN_RESIZE_CEIL : f->round;
     double i = how == QN_RESIZE_FLOOR       ? floor(c)

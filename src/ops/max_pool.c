@@ -43,6 +43,7 @@ QN_KERNEL max_pool_item(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long plan
 
 #ifdef QN_HOST
 #include "ops/onnx_window.h"
+#include "ops/ops.h"
 #include "ops/util.h"
 #include "ops/window.h"
 
@@ -119,32 +120,6 @@ QN_API QnValue *qn_max_pool(QnGraph *g, QnValue *x, const QnPoolAttr *attr)
     return qn_emit1(g, &qn_op_max_pool, attr, x);
 }
 
-/* Offsets of the elements of one plane in the whole of x, f64 (exact below 2^53); in a plane, the
- * first axis runs fastest where `by_columns`. */
-static QnValue *max_pool_offsets(QnGraph *g, const QnShape *x, bool by_columns)
-{
-    QnShape plane = *x;
-    plane.dim[0] = plane.dim[1] = 1;
-    int64_t cells = qn_shape_count(&plane);
-    QnValue *base = qn_arange(g, 0, (double)cells, x->dim[0] * x->dim[1], QN_DTYPE_F64);
-    QnValue *at = qn_arange(g, 0, 1, cells, QN_DTYPE_F64);
-    if (by_columns) {
-        QnShape back = { .rank = x->rank - 2 };
-        QnInts perm = { .n = back.rank };
-        for (int i = 0; i < back.rank; i++) {
-            back.dim[i] = x->dim[x->rank - 1 - i];
-            perm.v[i] = back.rank - 1 - i;
-        }
-        at = qn_transpose(g, qn_reshape(g, at, &back), perm);
-    }
-    QnShape planes = plane;
-    planes.dim[0] = x->dim[0];
-    planes.dim[1] = x->dim[1];
-    for (int i = 2; i < x->rank; i++)
-        planes.dim[i] = 1;
-    return qn_add(g, qn_reshape(g, base, &planes), qn_reshape(g, at, &plane));
-}
-
 /* Integers are compared as the floats that hold them exactly. */
 static QnStatus max_pool_import(QnOnnxNode *n)
 {
@@ -159,9 +134,8 @@ static QnStatus max_pool_import(QnOnnxNode *n)
     QN_TRY(qn_onnx_out0(n, qn_cast(n->g, qn_max_pool(n->g, v, &attr), t)));
     if (n->n_out < 2 || !n->out_used[1])
         return QN_OK;
-    QnValue *at = max_pool_offsets(n->g, x, qn_onnx_int(n, "storage_order", 0) == 1);
-    at = qn_max_pool_pick(n->g, at, qn_cast(n->g, v, QN_DTYPE_F64), &attr);
-    return qn_onnx_out(n, 1, qn_cast(n->g, at, QN_DTYPE_I64));
+    bool by_columns = qn_onnx_int(n, "storage_order", 0) == 1;
+    return qn_onnx_out(n, 1, qn_max_pool_indices(n->g, v, &attr, by_columns));
 }
 
 static const QnOnnxMap max_pool_onnx[] = {

@@ -5,6 +5,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 enum { MAX_ROI_POOL_BINS = 1 << 12 };
@@ -146,6 +147,19 @@ QN_API QnValue *qn_max_roi_pool(QnGraph *g, QnValue *x, QnValue *rois, QnInts si
     return qn_node_out(g, qn_max_roi_pool_node(g, x, rois, size, scale), 0);
 }
 
+static QnStatus max_roi_pool_import(QnOnnxNode *n)
+{
+    QnInts size;
+    if (!qn_onnx_ints(n, "pooled_shape", &size))
+        return qn_fail(QN_EFORMAT, "attribute 'pooled_shape' is missing");
+    return qn_onnx_out0(n, qn_max_roi_pool(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1), size,
+                                           qn_onnx_float(n, "spatial_scale", 1)));
+}
+
+static const QnOnnxMap max_roi_pool_onnx[] = {
+    { .name = "MaxRoiPool", .since = 1, .import = max_roi_pool_import },
+};
+
 const QnOp qn_op_max_roi_pool = {
     .name = "max_roi_pool",
     .version = 1,
@@ -157,6 +171,7 @@ const QnOp qn_op_max_roi_pool = {
     .cost = max_roi_pool_cost,
     .ref = max_roi_pool_ref,
     .grad = max_roi_pool_grad,
+    QN_ONNX(max_roi_pool_onnx),
     QN_SAMPLES(max_roi_pool_samples),
 };
 #endif

@@ -4,6 +4,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/roi.h"
 
 static const QnAttrField roi_align_fields[] = { QN_ROI_FIELDS };
@@ -112,6 +113,27 @@ QN_API QnValue *qn_roi_align(QnGraph *g, QnValue *x, QnValue *rois, QnValue *ima
     return qn_emit3(g, &qn_op_roi_align, attr, x, rois, images);
 }
 
+/* Before opset 16 elements had no half pixels. */
+static QnStatus roi_align_import(QnOnnxNode *n)
+{
+    int64_t high = qn_onnx_int(n, "output_height", 1), wide = qn_onnx_int(n, "output_width", 1);
+    const char *const usual = n->opset < 16 ? "output_half_pixel" : "half_pixel";
+    QnRoiAttr attr = { .size = { 2, { high, wide } },
+                       .sampling = qn_onnx_int(n, "sampling_ratio", 0),
+                       .scale = qn_onnx_float(n, "spatial_scale", 1) };
+    attr.half_pixel = qn_onnx_is(n, "coordinate_transformation_mode", "half_pixel", usual);
+    if (qn_onnx_is(n, "mode", "max", "avg"))
+        attr.mode = QN_ROI_MAX;
+    else if (!qn_onnx_is(n, "mode", "avg", "avg"))
+        return qn_onnx_refuse(n, "this mode");
+    return qn_onnx_out0(
+        n, qn_roi_align(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1), qn_onnx_in(n, 2), &attr));
+}
+
+static const QnOnnxMap roi_align_onnx[] = {
+    { .name = "RoiAlign", .since = 10, .import = roi_align_import },
+};
+
 const QnOp qn_op_roi_align = {
     .name = "roi_align",
     .version = 1,
@@ -123,6 +145,7 @@ const QnOp qn_op_roi_align = {
     .ref = roi_align_ref,
     .grad = roi_align_grad_emit,
     .tol = { .f16 = 1e-2, .bf16 = 5e-2 }, /* regions are rounded too */
+    QN_ONNX(roi_align_onnx),
     QN_SAMPLES(roi_align_samples),
 };
 #endif

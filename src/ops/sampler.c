@@ -62,7 +62,9 @@ static QnValue *cubic_weight(QnGraph *g, QnValue *f, int k)
 QnSamplerTaps qn_sampler_taps(QnGraph *g, QnValue *at, int64_t n, const QnGridSampleAttr *a)
 {
     QnSamplerTaps t = { .length = n };
-    if (a->padding == QN_SAMPLE_BORDER) /* the place, for the cubic mode too, as ONNX has it */
+    /* of the cubic mode each tap is kept inside, not the place (so PyTorch and ONNX Runtime;
+     * onnx.reference moves the place) */
+    if (a->padding == QN_SAMPLE_BORDER && a->mode != QN_RESIZE_CUBIC)
         at = qn_clip(g, at, 0, (double)(n - 1));
     if (a->mode == QN_RESIZE_CUBIC) {
         QnValue *low = qn_floor(g, at), *f = qn_sub(g, at, low);
