@@ -176,8 +176,8 @@ static QnStatus einsum_infer(QnInfer *c)
 {
     Plan plan;
     for (int i = 0; i < c->n_in; i++) {
-        if (!qn_dtype_is_float(c->in[i]->dtype) || c->in[i]->dtype != c->in[0]->dtype)
-            return qn_fail(QN_EDTYPE, "einsum: operand %d is %s; all must be of one float type", i,
+        if (c->in[i]->dtype == QN_DTYPE_BOOL || c->in[i]->dtype != c->in[0]->dtype)
+            return qn_fail(QN_EDTYPE, "einsum: operand %d is %s; all must be of one number type", i,
                            qn_dtype_name(c->in[i]->dtype));
     }
     QN_TRY(plan_of(((const Attr *)c->attr)->equation, c->n_in, c->in, &plan));
@@ -398,6 +398,9 @@ static const QnSample einsum_samples[] = {
       .n_in = 2,
       .attr = &(Attr){ "...ij,...jk->...ik" } },
     { .in = { { 2, { 4, 7 } }, { 2, { 7, 4 } } }, .n_in = 2, .attr = &(Attr){ "ij,ji" } },
+    { .in = { { 3, { 2, 3, 3 }, QN_DTYPE_I64, -9, 9 }, { 2, { 3, 4 }, QN_DTYPE_I64, -9, 9 } },
+      .n_in = 2,
+      .attr = &(Attr){ "bii,ij->bj" } },
 };
 
 QN_API QnValue *qn_einsum(QnGraph *g, const char *equation, QnValue *const *x, int n)
@@ -405,29 +408,21 @@ QN_API QnValue *qn_einsum(QnGraph *g, const char *equation, QnValue *const *x, i
     return qn_emitn(g, &qn_op_einsum, &(Attr){ equation }, x, n);
 }
 
-/* Integers as f64, which holds the products of 32-bit ones. */
 static QnStatus einsum_import(QnOnnxNode *n)
 {
     const QnOnnxAttr *a = qn_onnx_attr(n, "equation");
-    const QnType *t = qn_onnx_type(n, 0);
     QnValue *x[MAX_OPERANDS];
-    if (!a || a->kind != QN_ONNX_STRING || n->n_in < 1 || !t)
+    if (!a || a->kind != QN_ONNX_STRING || n->n_in < 1)
         return qn_fail(QN_EFORMAT, "it needs an equation and operands");
     if (n->n_in > MAX_OPERANDS)
         return qn_onnx_refuse(n, "%d operands, at most %d", n->n_in, MAX_OPERANDS);
-    bool cast = !qn_dtype_is_float(t->dtype);
-    if (cast && qn_dtype_bytes(t->dtype) > 4)
-        return qn_onnx_refuse(n, "products of %s", qn_dtype_name(t->dtype));
-    QnDtype dtype = t->dtype;
     char *equation = qn_arena_alloc(n->arena, a->s.n + 1); /* zeroed */
     if (!equation)
         return QN_ENOMEM;
     memcpy(equation, a->s.s, a->s.n);
-    for (int i = 0; i < n->n_in; i++) {
+    for (int i = 0; i < n->n_in; i++)
         x[i] = qn_onnx_in(n, i);
-        x[i] = cast ? qn_cast(n->g, x[i], QN_DTYPE_F64) : x[i];
-    }
-    return qn_onnx_out0(n, qn_cast(n->g, qn_einsum(n->g, equation, x, n->n_in), dtype));
+    return qn_onnx_out0(n, qn_einsum(n->g, equation, x, n->n_in));
 }
 
 static const QnOnnxMap einsum_onnx[] = {

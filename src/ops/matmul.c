@@ -299,30 +299,21 @@ QN_API QnValue *qn_matmul(QnGraph *g, QnValue *a, QnValue *b, QnValue *bias, boo
     return qn_reshape(g, y, &s);
 }
 
-/* Integers as f64, which holds the products of 32-bit ones. */
 static QnStatus matmul_import(QnOnnxNode *n)
 {
     const QnType *a = qn_onnx_type(n, 0), *b = qn_onnx_type(n, 1);
     if (!a || !b || !a->shape.rank || !b->shape.rank)
         return qn_fail(QN_ESHAPE, "its operands must be tensors of numbers, no scalars");
-    QnDtype t = a->dtype;
-    if (!qn_dtype_is_float(t) && qn_dtype_bytes(t) > 4)
-        return qn_onnx_refuse(n, "products of %s", qn_dtype_name(t));
     bool row = a->shape.rank == 1, column = b->shape.rank == 1;
     QnValue *x = qn_onnx_in(n, 0), *w = qn_onnx_in(n, 1);
-    if (!qn_dtype_is_float(t)) {
-        x = qn_cast(n->g, x, QN_DTYPE_F64);
-        w = qn_cast(n->g, w, QN_DTYPE_F64);
-    }
-    QnValue *y = qn_matmul(n->g, row ? qn_unsqueeze(n->g, x, 0) : x,
-                           column ? qn_unsqueeze(n->g, w, 1) : w, NULL, false, false);
-    if (column)
-        y = qn_squeeze(n->g, y, -1);
-    if (row)
-        y = qn_squeeze(n->g, y, column ? -1 : -2);
-    return qn_onnx_out0(n, qn_cast(n->g, y, t));
+    x = row ? qn_unsqueeze(n->g, x, 0) : x;
+    w = column ? qn_unsqueeze(n->g, w, 1) : w;
+    QnValue *y = qn_matmul(n->g, x, w, NULL, false, false);
+    y = column ? qn_squeeze(n->g, y, -1) : y;
+    return qn_onnx_out0(n, row ? qn_squeeze(n->g, y, column ? -1 : -2) : y);
 }
 
+/* Integers are scaled as f64. */
 static QnStatus matmul_import_gemm(QnOnnxNode *n)
 {
     const QnType *a = qn_onnx_type(n, 0);
@@ -331,13 +322,10 @@ static QnStatus matmul_import_gemm(QnOnnxNode *n)
     if (qn_onnx_rank(n, 0) != 2 || qn_onnx_rank(n, 1) != 2)
         return qn_fail(QN_ESHAPE, "operands of rank %d and %d; both must be matrices",
                        qn_onnx_rank(n, 0), qn_onnx_rank(n, 1));
-    QnDtype t = a->dtype, as = qn_dtype_is_float(t) ? t : QN_DTYPE_F64;
-    if (as != t && qn_dtype_bytes(t) > 4)
-        return qn_onnx_refuse(n, "products of %s", qn_dtype_name(t));
-    QnValue *c = NULL, *x = qn_cast(n->g, qn_onnx_in(n, 0), as);
-    QnValue *w = qn_cast(n->g, qn_onnx_in(n, 1), as);
-    if (qn_onnx_has(n, 2) && beta != 0)
-        c = qn_cast(n->g, qn_onnx_in(n, 2), as);
+    bool has_c = qn_onnx_has(n, 2) && beta != 0, scales = alpha != 1 || (has_c && beta != 1);
+    QnDtype t = a->dtype, as = scales && !qn_dtype_is_float(t) ? QN_DTYPE_F64 : t;
+    QnValue *x = qn_cast(n->g, qn_onnx_in(n, 0), as), *w = qn_cast(n->g, qn_onnx_in(n, 1), as);
+    QnValue *c = has_c ? qn_cast(n->g, qn_onnx_in(n, 2), as) : NULL;
     if (c && beta != 1)
         c = qn_mul_scalar(n->g, c, beta);
     QnValue *y = qn_matmul(n->g, x, w, alpha == 1 ? c : NULL, trans_a, trans_b);
