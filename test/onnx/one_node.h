@@ -10,7 +10,7 @@
 #include "onnx/onnx.h"
 #include "rt/device.h"
 
-enum { NODE_IO = 6 };
+enum { NODE_IO = 8 };
 
 typedef struct One {
     QnArena *arena;
@@ -38,8 +38,8 @@ static inline QnStatus one_run_items(One *c, const char *domain, const char *op,
                                      const QnOnnxAttr *attr, int n_attr, QnItem *const *in,
                                      int n_in, int n_out)
 {
-    static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
-    static const char *const made[] = { "u", "v", "w", "x", "y", "z" };
+    static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+    static const char *const made[] = { "s", "t", "u", "v", "w", "x", "y", "z" };
     static const QnOnnxType any = { .kind = QN_ONNX_TYPE_TENSOR, .rank = -1 };
     const char *use[NODE_IO];
     QnOnnxInfo input[NODE_IO], output[NODE_IO];
@@ -112,9 +112,23 @@ static inline void one_want(const One *c, int i, QnTensor want)
 #define SCALAR(DT, ctype, v) TENSOR(DT, (QnShape){ 0 }, ctype, v)
 #define TEXTS(n_, ...)                                                                             \
     ((QnTensor){ .type = { .shape = QN_SHAPE(n_) }, .text = (const QnText[]){ __VA_ARGS__ } })
-#define TEXT(s)          ((QnText){ s, sizeof(s) - 1 })
-#define INT_ATTR(nm, v)  ((QnOnnxAttr){ .name = nm, .kind = QN_ONNX_INT, .i = v })
-#define TEXT_ATTR(nm, v) ((QnOnnxAttr){ .name = nm, .kind = QN_ONNX_STRING, .s = TEXT(v) })
-#define NO_INPUT         ((QnTensor){ 0 })
+#define TEXT(s)           ((QnText){ s, sizeof(s) - 1 })
+#define INT_ATTR(nm, v)   ((QnOnnxAttr){ .name = nm, .kind = QN_ONNX_INT, .i = v })
+#define TEXT_ATTR(nm, v)  ((QnOnnxAttr){ .name = nm, .kind = QN_ONNX_STRING, .s = TEXT(v) })
+#define FLOAT_ATTR(nm, v) ((QnOnnxAttr){ .name = nm, .kind = QN_ONNX_FLOAT, .f = v })
+#define INTS_ATTR(nm, count, ...)                                                                  \
+    ((QnOnnxAttr){                                                                                 \
+        .name = nm, .kind = QN_ONNX_INTS, .n = count, .ints = (const int64_t[]){ __VA_ARGS__ } })
+#define FLOATS_ATTR(nm, count, ...)                                                                \
+    ((QnOnnxAttr){ .name = nm,                                                                     \
+                   .kind = QN_ONNX_FLOATS,                                                         \
+                   .n = count,                                                                     \
+                   .floats = (const float[]){ __VA_ARGS__ } })
+#define TEXTS_ATTR(nm, count, ...)                                                                 \
+    ((QnOnnxAttr){ .name = nm,                                                                     \
+                   .kind = QN_ONNX_STRINGS,                                                        \
+                   .n = count,                                                                     \
+                   .strings = (const QnText[]){ __VA_ARGS__ } })
+#define NO_INPUT ((QnTensor){ 0 })
 
 #endif
