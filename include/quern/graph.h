@@ -110,7 +110,7 @@ typedef struct QnPipelineOptions {
     bool fast_math;    /* identities that NaN and infinity break, such as x*0 = 0 */
     bool keep_inputs;  /* input nodes stay though nothing uses them */
     bool keep_states;  /* state nodes likewise */
-    int64_t fold_most; /* elements of a result that is computed at compile time; 0: 1,024 */
+    int64_t fold_most; /* elements of a result that is computed at compile time; 0: 4,096 */
     /* optional: whether a composite node stays as it is, because the device has a kernel for it.
      * NULL: those with a reference stay. */
     bool (*keep)(void *ctx, const QnNode *n);

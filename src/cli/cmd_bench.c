@@ -1,6 +1,6 @@
+#include "cli/bench.h"
 #include "cli/run_setup.h"
 
-#include "backend/cpu/limits.h"
 #include "base/chart.h"
 #include "base/clock.h"
 #include "base/term.h"
@@ -11,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SET, STEPS, THREADS, EVAL, PROFILE, SWEEP, JSON };
+enum { SET, STEPS, THREADS, BATCH, EVAL, PROFILE, SWEEP, JSON };
 
 static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe", 0, 0 },
     [STEPS] = { "--steps", 0, QN_OPTION_INT, "N", "steps to time; default: two seconds of them", 1,
                 1 << 20 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
+    [BATCH] = { "--batch", 0, QN_OPTION_INT, "N", "ONNX models: first dim of every input", 1,
+                1 << 24 },
     [EVAL] = { "--eval", 0, QN_OPTION_FLAG, NULL, "time evaluation, not training", 0, 0 },
     [PROFILE] = { "--profile", 0, QN_OPTION_FLAG, NULL, "time of each node beside its limit", 0,
                   0 },
@@ -131,66 +133,6 @@ static QnStatus print_timing(const QnArgs *a, const QnSetup *s, const Timing *t)
     return st;
 }
 
-/* ---- profile ---- */
-
-typedef struct Row {
-    QnPlanStep step;
-    double ns, limit_ns;
-} Row;
-
-static int by_gap(const void *a, const void *b)
-{
-    const Row *x = a, *y = b;
-    double p = x->ns - x->limit_ns, q = y->ns - y->limit_ns;
-    return p > q ? -1 : p < q;
-}
-
-static void print_row(const Row *r, double total, double gap)
-{
-    char type[QN_TYPE_TEXT_BYTES], time[QN_STR_NUMBER], limit[QN_STR_NUMBER], flops[QN_STR_NUMBER],
-        bytes[QN_STR_NUMBER];
-    const QnPlanStep *s = &r->step;
-    double moved = s->cost.bytes_read + s->cost.bytes_written;
-    printf("%5.1f %% %10s %10s %5.1f %%  %13s %11s  %-18s %-28s %-24s %s\n", 100 * r->ns / total,
-           qn_str_duration(time, (int64_t)r->ns), qn_str_duration(limit, (int64_t)r->limit_ns),
-           100 * (r->ns - r->limit_ns) / gap,
-           qn_str_unit(flops, s->cost.flops / (r->ns * 1e-9), "FLOP/s"),
-           qn_str_unit(bytes, moved / (r->ns * 1e-9), "B/s"), s->node->op->name, s->kernel->name,
-           s->node->n_out ? qn_type_text(&s->node->out[0].type, type) : "",
-           s->node->name ? s->node->name : "");
-}
-
-static QnStatus print_profile(const QnArgs *a, const QnSetup *s)
-{
-    const QnPlan *p = a->text[EVAL] ? s->session->eval_plan : s->session->train_plan;
-    int64_t n = qn_plan_n_steps(p);
-    Row *rows = qn_alloc_array((size_t)n + 1, sizeof *rows);
-    QnLimits limits;
-    double total = 0, least = 0;
-    QnStatus st = rows ? qn_cpu_limits(&s->device->env, &limits) : QN_ENOMEM;
-    for (int64_t i = 0; st == QN_OK && i < n; i++) {
-        Row *r = &rows[i];
-        r->step = qn_plan_step(p, i);
-        r->ns = r->step.runs ? (double)r->step.ns / (double)r->step.runs : 0;
-        r->limit_ns = qn_cpu_limit_ns(&limits, &r->step.cost);
-        total += r->ns;
-        least += r->limit_ns;
-    }
-    if (st == QN_OK) {
-        char flops[QN_STR_NUMBER], bytes[QN_STR_NUMBER], t[QN_STR_NUMBER], l[QN_STR_NUMBER];
-        qsort(rows, (size_t)n, sizeof *rows, by_gap);
-        printf("limits: %s, %s; steps take %s in all, the limits allow %s\n"
-               " time          each      limit   gap    achieved\n",
-               qn_str_unit(flops, limits.flops_per_s, "FLOP/s"),
-               qn_str_unit(bytes, limits.bytes_per_s, "B/s"), qn_str_duration(t, (int64_t)total),
-               qn_str_duration(l, (int64_t)least));
-        for (int64_t i = 0; i < n; i++)
-            print_row(&rows[i], total, fmax(total - least, 1));
-    }
-    qn_free(rows);
-    return st;
-}
-
 /* ---- commands ---- */
 
 static QnStatus bench_one(const QnArgs *a, const char *const *settings, int n_settings,
@@ -206,7 +148,8 @@ static QnStatus bench_one(const QnArgs *a, const char *const *settings, int n_se
         st = print_timing(a, &s, &t);
     }
     if (st == QN_OK && a->text[PROFILE] && !a->json)
-        st = print_profile(a, &s);
+        st = qn_bench_profile(a->text[EVAL] ? s.session->eval_plan : s.session->train_plan,
+                              &s.device->env);
     qn_setup_close(&s);
     return st;
 }
@@ -247,10 +190,23 @@ static QnStatus sweep(const QnArgs *a)
     return QN_OK;
 }
 
+static bool is_onnx(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 5 && !strcmp(path + n - 5, ".onnx");
+}
+
 static int run(QnArgs *a)
 {
     char threads[64];
     double rate;
+    if (is_onnx(a->positional[0])) {
+        QnBenchOnnx o = { .batch = a->text[BATCH] ? a->number[BATCH] : 0,
+                          .threads = a->text[THREADS] ? a->number[THREADS] : 0,
+                          .runs = a->text[STEPS] ? a->number[STEPS] : 0,
+                          .profile = a->text[PROFILE] != NULL };
+        return qn_bench_onnx(a, &o) == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
+    }
     if (a->text[THREADS] && a->n_many < QN_ARGS_MAX) {
         snprintf(threads, sizeof threads, "train.threads=%lld", (long long)a->number[THREADS]);
         a->many[a->n_many++] = threads;
@@ -265,11 +221,12 @@ static int run(QnArgs *a)
 
 const QnCommand qn_cmd_bench = {
     .name = "bench",
-    .summary = "Time a recipe's step, node by node if asked",
-    .usage = "RECIPE [options]",
+    .summary = "Time a recipe's step or an ONNX model, node by node if asked",
+    .usage = "RECIPE|MODEL.onnx [options]",
     .examples = "  quern bench recipes/fashion-mnist-demo.yaml\n"
                 "  quern bench recipes/fashion-mnist-demo.yaml --profile\n"
-                "  quern bench recipes/fashion-mnist-demo.yaml --sweep batch\n",
+                "  quern bench recipes/fashion-mnist-demo.yaml --sweep batch\n"
+                "  quern bench model.onnx --batch 8 --threads 2\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,

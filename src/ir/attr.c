@@ -159,6 +159,9 @@ static uint64_t mix(uint64_t h, const void *p, size_t bytes)
     return h;
 }
 
+/* Of weights the beginning and the end: equality is always decided by all of it. */
+enum { DATA_HASHED = 2048 };
+
 static uint64_t field_hash(uint64_t h, const QnAttrField *f, const void *attr)
 {
     switch (f->kind) {
@@ -181,7 +184,10 @@ static uint64_t field_hash(uint64_t h, const QnAttrField *f, const void *attr)
     }
     case QN_ATTR_DATA: {
         const QnData *x = &AT_CONST(QnData, attr, f);
-        return mix(h, x->p, x->bytes);
+        size_t ends = QN_MIN(x->bytes, DATA_HASHED);
+        h = mix(h, &x->bytes, sizeof x->bytes);
+        h = mix(h, x->p, ends);
+        return mix(h, (const char *)x->p + x->bytes - ends, ends);
     }
     case QN_ATTR_BODY: {
         const QnBody *x = AT_CONST(const QnBody *, attr, f);
@@ -242,7 +248,7 @@ void *qn_attr_copy(QnArena *arena, const QnOp *op, const void *attr,
             AT(char *, copy, f) = qn_arena_strdup(arena, AT_CONST(const char *, attr, f));
             if (!AT(char *, copy, f))
                 return NULL;
-        } else if (f->kind == QN_ATTR_DATA) {
+        } else if (f->kind == QN_ATTR_DATA && !AT(QnData, copy, f).lasting) {
             QnData *d = &AT(QnData, copy, f);
             d->p = qn_arena_copy(arena, d->p, d->bytes);
             if (!d->p)

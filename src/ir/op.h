@@ -27,6 +27,7 @@ typedef enum QnAttrKind {
 typedef struct QnData {
     size_t bytes;
     const void *p;
+    bool lasting; /* it outlives every graph and plan that has it, and is not copied */
 } QnData;
 
 /* A fused group of maps: straight-line code over scalars. Operand k is input k for k < n_in, else

@@ -248,6 +248,7 @@ static QnStatus set_inits(QnImporter *m, QnScope *s, const QnOnnxGraph *g)
     for (int64_t i = 0; i < g->n_inits; i++) {
         QnItem *item = qn_importer_item(m, g->init[i].name, g->init[i].tensor);
         QN_TRY(item ? QN_OK : QN_ENOMEM);
+        item->is_model = true;
         QN_TRY(qn_scope_set(s, g->init[i].name, item));
     }
     return QN_OK;

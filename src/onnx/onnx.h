@@ -18,7 +18,8 @@ typedef struct QnOnnxProblems {
 QnStatus qn_onnx_run(const QnOnnxModel *m, QnDevice *d, QnItem *const *in, QnArena *arena,
                      QnItem **out, QnOnnxProblems *problems);
 
-/* One graph with the model's inputs and outputs by their names. EUNSUPPORTED also where it cannot
+/* One graph with the model's inputs and outputs by their names. The model must outlive it and its
+ * plans, which read the weights where they lie. EUNSUPPORTED also where it cannot
  * be one fixed graph. */
 typedef struct QnOnnxImportOptions {
     const char *const *dim; /* names of dims, e.g. "batch", of the model's inputs, … */

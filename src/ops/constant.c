@@ -51,15 +51,31 @@ static const QnSample constant_samples[] = {
       .flags = QN_SAMPLE_NO_GRAD },
 };
 
-/* Copies the elements. */
-QN_API QnValue *qn_constant(QnGraph *g, QnDtype dtype, const QnShape *shape, const void *data)
+static QnValue *emit_constant(QnGraph *g, QnDtype dtype, const QnShape *shape, const void *data,
+                              bool lasting)
 {
     QnType t = { .dtype = dtype, .shape = *shape };
     bool fits = shape->rank >= 0 && shape->rank <= QN_MAX_RANK; /* else emission refuses it */
     int64_t bytes = fits ? qn_type_bytes(&t) : 0;
-    Attr a = { dtype, { shape->rank, { 0 } }, { bytes < 0 ? 0 : (size_t)bytes, data } };
+    Attr a = { dtype,
+               { shape->rank, { 0 } },
+               { .bytes = bytes < 0 ? 0 : (size_t)bytes, .p = data, .lasting = lasting } };
     memcpy(a.dims.d, shape->dim, sizeof a.dims.d);
     return qn_emit0(g, &qn_op_constant, &a);
+}
+
+/* Copies the elements. */
+QN_API QnValue *qn_constant(QnGraph *g, QnDtype dtype, const QnShape *shape, const void *data)
+{
+    return emit_constant(g, dtype, shape, data, false);
+}
+
+/* Does not copy them: they must stay as they are for longer than the graph, its copies and plans.
+ */
+QN_API QnValue *qn_constant_lasting(QnGraph *g, QnDtype dtype, const QnShape *shape,
+                                    const void *data)
+{
+    return emit_constant(g, dtype, shape, data, true);
 }
 
 /* The elements of a constant node; NULL: v is no such node. */

@@ -43,9 +43,10 @@ QnValue *qn_item_value(QnGraph *g, int64_t epoch, QnItem *item)
         return qn_graph_poison(g);
     }
     const QnType *t = &item->known->type;
-    item->value = item->is_state ? state_of(g, item)
-                  : item->is_fed ? qn_input(g, item->name, t->dtype, &t->shape)
-                                 : qn_constant(g, t->dtype, &t->shape, item->known->data);
+    item->value = item->is_state   ? state_of(g, item)
+                  : item->is_fed   ? qn_input(g, item->name, t->dtype, &t->shape)
+                  : item->is_model ? qn_constant_lasting(g, t->dtype, &t->shape, item->known->data)
+                                   : qn_constant(g, t->dtype, &t->shape, item->known->data);
     item->epoch = epoch;
     return item->value;
 }

@@ -34,6 +34,7 @@ struct QnItem {
     QnValue *value; /* in the graph of number `epoch`; NULL: not there yet */
     int64_t epoch;
     const QnTensor *known; /* its elements; NULL: only the graph can tell */
+    bool is_model;         /* an initialiser: its elements last as long as the model */
     bool is_state;         /* a weight that lives in a store: a state of this name */
     bool is_fed;      /* known now, but another run may bring others: an input, not a constant */
     const char *name; /* for errors; never NULL */

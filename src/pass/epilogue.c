@@ -33,13 +33,16 @@ static bool is_product(const QnValue *v, const QnNode *n, const int32_t *uses)
 {
     const QnNode *p = v->node;
     return (p->op == &qn_op_matmul || p->op == &qn_op_conv) && uses[v->id] == 1 &&
-           (p->n_in < 3 || !p->in[2]) && qn_type_is_equal(&v->type, &n->out[0].type);
+           qn_type_is_equal(&v->type, &n->out[0].type);
 }
 
 static QnValue *with_bias(QnGraph *g, QnNode *p, QnValue *c)
 {
     const QnShape *y = &p->out[0].type.shape;
     c = p->op == &qn_op_conv ? channel_bias(g, c, y) : column_bias(g, c, y);
+    if (c && p->n_in > 2 && p->in[2]) /* sums of few numbers instead of sums of all */
+        c = qn_shape_is_equal(&p->in[2]->type.shape, &c->type.shape) ? qn_add(g, p->in[2], c)
+                                                                     : NULL;
     return c ? qn_emit3(g, p->op, p->attr, p->in[0], p->in[1], c) : NULL;
 }
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEFAULT_MOST = 1024, MAX_INPUT = 65536 };
+enum { DEFAULT_MOST = 4096, MAX_INPUT = 65536 };
 
 /* ---- constants ---- */
 
