@@ -46,6 +46,39 @@ static QnStatus read_values(const char *set, const char *what, const QnOnnxInfo 
     return QN_OK;
 }
 
+static bool has_init(const QnOnnxGraph *g, const char *name)
+{
+    for (int64_t i = 0; i < g->n_inits; i++)
+        if (!strcmp(g->init[i].name, name))
+            return true;
+    return false;
+}
+
+/* Old models list their initialisers among the inputs: files are then numbered without them, which
+ * the number of files tells. */
+static QnStatus read_inputs(const QnOnnxGraph *g, const char *set, QnArena *arena, QnItem **in)
+{
+    char path[4096];
+    int64_t files = 0, open = 0;
+    QnOnnxInfo *info = qn_arena_array(arena, (size_t)g->n_inputs + 1, sizeof *info);
+    QnItem **value = qn_arena_array(arena, (size_t)g->n_inputs + 1, sizeof *value);
+    if (!info || !value)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < g->n_inputs; i++) {
+        QN_TRY(value_path(set, "input", i, path, sizeof path));
+        files += qn_file_exists(path);
+        if (!has_init(g, g->input[i].name))
+            info[open++] = g->input[i];
+    }
+    if (files != open)
+        return read_values(set, "input", g->input, g->n_inputs, arena, in);
+    QN_TRY(read_values(set, "input", info, open, arena, value));
+    for (int64_t i = 0, k = 0; i < g->n_inputs; i++)
+        if (!has_init(g, g->input[i].name))
+            in[i] = value[k++];
+    return QN_OK;
+}
+
 static QnStatus check_set(const QnOnnxModel *m, const char *set, QnDevice *d,
                           const QnTolerance *tol, QnArena *arena, QnDifference *diff,
                           QnOnnxProblems *problems)
@@ -56,7 +89,7 @@ static QnStatus check_set(const QnOnnxModel *m, const char *set, QnDevice *d,
     QnItem **got = qn_arena_array(arena, (size_t)g->n_outputs + 1, sizeof *got);
     if (!in || !want || !got)
         return QN_ENOMEM;
-    QN_TRY(read_values(set, "input", g->input, g->n_inputs, arena, in));
+    QN_TRY(read_inputs(g, set, arena, in));
     QN_TRY(read_values(set, "output", g->output, g->n_outputs, arena, want));
     QN_TRY(qn_onnx_run(m, d, in, arena, got, problems));
     bool random = qn_case_is_random(g);
