@@ -177,6 +177,14 @@ static QnStatus call_mapping(QnImporter *m, const QnMapping *map, QnOnnxNode *n)
     return qn_fail(QN_EINTERNAL, "asks for its inputs again and again");
 }
 
+static QnStatus call_on_text(QnImporter *m, const QnMapping *map, QnOnnxNode *n)
+{
+    QnTextPool pool;
+    QN_TRY(qn_text_number(n, &pool));
+    QN_TRY(call_mapping(m, map, n));
+    return qn_text_name(n, &pool);
+}
+
 /* A node whose operator or form is not supported is written down, and the walk goes on, so that all
  * are listed at once; what hangs on it is passed over. */
 static QnStatus note_problem(QnImporter *m, const QnOnnxDef *d, int64_t opset, const char *why)
@@ -203,7 +211,7 @@ static QnStatus run_node(QnImporter *m, const QnOnnxDef *d)
         QN_TRY(note_problem(m, d, n.opset, "not supported"));
         goto passed_over;
     } else {
-        QnStatus st = call_mapping(m, &map, &n);
+        QnStatus st = qn_text_is_move(&n) ? call_on_text(m, &map, &n) : call_mapping(m, &map, &n);
         if (st == QN_EUNSUPPORTED && qn_graph_check(m->graph) == QN_OK) {
             if (problems == m->n_problems) /* else it is noted where it lies, inside */
                 QN_TRY(note_problem(m, d, n.opset, qn_error_last()->text));

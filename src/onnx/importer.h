@@ -48,6 +48,15 @@ QnStatus qn_importer_force(QnImporter *m, QnItem *item, const char *why);
 QnStatus qn_importer_finish(QnImporter *m, QnItem *item);
 /* Runs the nodes of an open scope. */
 QnStatus qn_importer_nodes(QnImporter *m, const QnOnnxGraph *g);
+/* Nodes that only move elements, on strings: is_move, then number replaces the strings of the
+ * inputs by numbers, the node runs, and name makes strings of its outputs. */
+typedef struct QnTextPool {
+    const QnText *text;
+    int64_t n;
+} QnTextPool;
+bool qn_text_is_move(const QnOnnxNode *n);
+QnStatus qn_text_number(QnOnnxNode *n, QnTextPool *out);
+QnStatus qn_text_name(QnOnnxNode *n, const QnTextPool *pool);
 /* A graph inside a node, which sees the names around it: in[i] to its inputs, its outputs to out.
  */
 QnStatus qn_importer_graph(QnImporter *m, const QnOnnxGraph *g, QnItem *const *in, int64_t n_in,

@@ -27,7 +27,8 @@ QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n);
     X(boxes)                                                                                       \
     X(control)                                                                                     \
     X(folds)                                                                                       \
-    X(legacy) X(loss) X(norm) X(recurrent) X(resize) X(select) X(sequence) X(shape) X(unique)
+    X(legacy)                                                                                      \
+    X(loss) X(norm) X(recurrent) X(resize) X(select) X(sequence) X(shape) X(text) X(unique)
 #define QN_X(name) extern const QnOnnxMap qn_onnx_##name[];
 QN_ONNX_TABLES(QN_X)
 #undef QN_X

@@ -77,14 +77,11 @@ static QnStatus expand_import(QnOnnxNode *n)
     QN_TRY(qn_onnx_in_ints(n, 1, &to));
     if (to.n > QN_MAX_RANK)
         return qn_onnx_refuse(n, "a shape of %d dims, at most %d", to.n, QN_MAX_RANK);
-    QnShape s = { .rank = QN_MAX(to.n, from.rank) };
-    for (int k = 1; k <= s.rank; k++) {
-        int64_t a = k <= from.rank ? from.dim[from.rank - k] : 1;
-        int64_t b = k <= to.n ? to.v[to.n - k] : 1;
-        if (b < 0 || (a != b && a != 1 && b != 1))
-            return qn_fail(QN_ESHAPE, "dim %lld is to become %lld", (long long)a, (long long)b);
-        s.dim[s.rank - k] = a == 1 ? b : a;
-    }
+    QnShape asked = qn_shape_make(to.n, to.v), s;
+    for (int i = 0; i < to.n; i++)
+        if (to.v[i] < 0)
+            return qn_fail(QN_ESHAPE, "dim %d is to become %lld", i, (long long)to.v[i]);
+    QN_TRY(qn_onnx_broadcast(&from, &asked, &s));
     return qn_onnx_out0(n, qn_expand(n->g, qn_onnx_in(n, 0), &s));
 }
 

@@ -170,6 +170,8 @@ QnStatus qn_onnx_arg(QnOnnxNode *n, QnOnnxArg *f);
 QnStatus qn_onnx_rowwise(QnOnnxNode *n, QnValue *(*f)(QnGraph *g, QnValue *x, int64_t axis));
 /* Any number of inputs, two by two. */
 QnStatus qn_onnx_pairs(QnOnnxNode *n, QnValue *(*f)(QnGraph *g, QnValue *a, QnValue *b));
+/* The shape that two broadcast to; an error names both. */
+QnStatus qn_onnx_broadcast(const QnShape *a, const QnShape *b, QnShape *out);
 /* Strings, whose elements must be known (ops/onnx_text.c). */
 QnStatus qn_onnx_cast_text(QnOnnxNode *n, bool to_text, QnDtype dtype);
 QnStatus qn_onnx_equal_text(QnOnnxNode *n);

@@ -137,3 +137,19 @@ QnStatus qn_onnx_pairs(QnOnnxNode *n, QnValue *(*f)(QnGraph *g, QnValue *a, QnVa
         y = f(n->g, y, qn_onnx_in(n, i));
     return qn_onnx_out0(n, y);
 }
+
+QnStatus qn_onnx_broadcast(const QnShape *a, const QnShape *b, QnShape *out)
+{
+    *out = (QnShape){ .rank = QN_MAX(a->rank, b->rank) };
+    for (int k = 1; k <= out->rank; k++) {
+        int64_t x = k <= a->rank ? a->dim[a->rank - k] : 1;
+        int64_t y = k <= b->rank ? b->dim[b->rank - k] : 1;
+        if (x != y && x != 1 && y != 1) {
+            char p[QN_TYPE_TEXT_BYTES], q[QN_TYPE_TEXT_BYTES];
+            return qn_fail(QN_ESHAPE, "%s and %s do not broadcast", qn_shape_text(a, p),
+                           qn_shape_text(b, q));
+        }
+        out->dim[out->rank - k] = x == 1 ? y : x;
+    }
+    return QN_OK;
+}

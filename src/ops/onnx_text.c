@@ -140,19 +140,6 @@ QnStatus qn_onnx_cast_text(QnOnnxNode *n, bool to_text, QnDtype dtype)
 
 /* ---- comparison ------------------------------------------------------------------------------ */
 
-static bool broadcast(const QnShape *a, const QnShape *b, QnShape *out)
-{
-    *out = (QnShape){ .rank = QN_MAX(a->rank, b->rank) };
-    for (int k = 1; k <= out->rank; k++) {
-        int64_t x = k <= a->rank ? a->dim[a->rank - k] : 1;
-        int64_t y = k <= b->rank ? b->dim[b->rank - k] : 1;
-        if (x != y && x != 1 && y != 1)
-            return false;
-        out->dim[out->rank - k] = x == 1 ? y : x;
-    }
-    return true;
-}
-
 QnStatus qn_onnx_equal_text(QnOnnxNode *n)
 {
     QN_ONNX_NEED(n, 0);
@@ -161,11 +148,7 @@ QnStatus qn_onnx_equal_text(QnOnnxNode *n)
     QnShape s;
     if (!a->text || !b->text)
         return qn_fail(QN_EDTYPE, "compares strings with numbers");
-    if (!broadcast(&a->type.shape, &b->type.shape, &s)) {
-        char p[QN_TYPE_TEXT_BYTES], q[QN_TYPE_TEXT_BYTES];
-        return qn_fail(QN_ESHAPE, "%s and %s do not broadcast", qn_shape_text(&a->type.shape, p),
-                       qn_shape_text(&b->type.shape, q));
-    }
+    QN_TRY(qn_onnx_broadcast(&a->type.shape, &b->type.shape, &s));
     QnTensor *t = qn_onnx_tensor(n, QN_DTYPE_BOOL, &s);
     if (!t)
         return QN_ENOMEM;
