@@ -28,6 +28,7 @@ static QnValue *running(QnGraph *g, QnValue *old, QnValue *now, double momentum)
     return qn_add(g, qn_mul_scalar(g, old, momentum), now);
 }
 
+/* Where the old statistics are states, they become the new ones. */
 static QnStatus batch_norm_train(QnOnnxNode *n, double eps)
 {
     double momentum = qn_onnx_float(n, "momentum", 0.9);
@@ -39,10 +40,13 @@ static QnStatus batch_norm_train(QnOnnxNode *n, double eps)
     QnValue *var = qn_variance(n->g, qn_cast(n->g, x, mean->type.dtype), axes, false, 0);
     QnValue *const out[] = { running(n->g, qn_onnx_in(n, 3), mean, momentum),
                              running(n->g, qn_onnx_in(n, 4), var, momentum), mean, var };
+    for (int i = 0; i < 2; i++)
+        if (n->training && qn_onnx_has(n, 3 + i) && n->in[3 + i]->is_state)
+            qn_assign(n->g, qn_onnx_in(n, 3 + i), out[i]);
     for (int i = 1; i < n->n_out && i < 5; i++)
         if (n->out_used[i])
             QN_TRY(qn_onnx_out(n, i, out[i - 1]));
-    return QN_OK;
+    return qn_graph_check(n->g);
 }
 
 /* spatial=0: statistics for each element of (C,spatial...), as opsets 1 to 8 have it. */
@@ -69,6 +73,9 @@ static QnStatus import_batch_norm(QnOnnxNode *n)
     double eps = qn_onnx_float(n, "epsilon", 1e-5);
     if (!x || x->shape.rank < 1)
         return qn_fail(QN_ESHAPE, "input 0 must be a tensor (N,C,...)");
+    for (int i = 3; i < 5; i++)
+        if (qn_onnx_has(n, i))
+            n->in[i]->is_statistic = true;
     bool by_element = n->opset < 9 && !qn_onnx_int(n, "spatial", 1);
     if (batch_norm_trains(n))
         return by_element ? qn_onnx_refuse(n, "training with spatial=0") : batch_norm_train(n, eps);

@@ -109,38 +109,47 @@ QN_API QnValue *qn_dropout(QnGraph *g, QnValue *x, QnValue *key, double p)
     return p == 0 ? x : qn_emit2(g, &qn_op_dropout, &(Attr){ p, g->next_stream++ }, x, key);
 }
 
-/* Opset 12 brought ratio and training_mode as inputs; before, a file says how to run it. */
+/* Whether it drops, and how much: opset 12 made ratio and training_mode inputs. */
+static QnStatus dropout_read(QnOnnxNode *n, bool *train, double *ratio)
+{
+    double mode;
+    *ratio = qn_onnx_float(n, "ratio", 0.5);
+    *train = n->training || (n->opset < 7 && !qn_onnx_int(n, "is_test", 0));
+    if (qn_onnx_has(n, 2)) {
+        QN_TRY(qn_onnx_in_double(n, 2, &mode));
+        *train |= mode != 0;
+    }
+    if (*train && n->opset >= 12 && qn_onnx_has(n, 1))
+        QN_TRY(qn_onnx_in_double(n, 1, ratio));
+    *train &= *ratio > 0;
+    return *ratio >= 0 && *ratio <= 1
+               ? QN_OK
+               : qn_fail(QN_EFORMAT, "the ratio is %g; it must be in 0..1", *ratio);
+}
+
+/* A training graph draws by its key; a file that is only run, by the node's seed. */
 static QnStatus dropout_import(QnOnnxNode *n)
 {
     const QnType *t = qn_onnx_type(n, 0);
-    double ratio = qn_onnx_float(n, "ratio", 0.5);
-    bool train = n->training && n->opset < 12;
+    bool train, has_mask = n->n_out > 1 && n->out_used[1];
+    double ratio;
     if (!t)
         return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
-    if (n->opset < 7)
-        train = !qn_onnx_int(n, "is_test", 0);
-    if (qn_onnx_has(n, 2)) {
-        double mode;
-        QN_TRY(qn_onnx_in_double(n, 2, &mode));
-        train = mode != 0;
-    }
-    if (train && qn_onnx_has(n, 1))
-        QN_TRY(qn_onnx_in_double(n, 1, &ratio));
-    if (!(ratio >= 0 && ratio <= 1))
-        return qn_fail(QN_EFORMAT, "the ratio is %g; it must be in 0..1", ratio);
-    if (train && ratio > 0) {
-        int64_t key[2] = { 0, qn_onnx_int(n, "seed", 0) };
-        QnValue *k = qn_constant(n->g, QN_DTYPE_I64, &QN_SHAPE(2), key);
-        QnValue *y = qn_dropout(n->g, qn_onnx_in(n, 0), k, ratio);
+    QnDtype mask = n->opset < 10 ? t->dtype : QN_DTYPE_BOOL;
+    QN_TRY(dropout_read(n, &train, &ratio));
+    if (train) {
+        int64_t seed[2] = { 0, qn_onnx_int(n, "seed", 0) };
+        QnValue *key =
+            n->training ? qn_onnx_key(n) : qn_constant(n->g, QN_DTYPE_I64, &QN_SHAPE(2), seed);
+        QnValue *y = qn_dropout(n->g, qn_onnx_in(n, 0), key, ratio);
         QN_TRY(qn_onnx_out0(n, y));
-        QnDtype mask = n->opset < 10 ? t->dtype : QN_DTYPE_BOOL;
-        return n->n_out < 2 ? QN_OK : qn_onnx_out(n, 1, qn_cast(n->g, &y->node->out[1], mask));
+        return has_mask ? qn_onnx_out(n, 1, qn_cast(n->g, &y->node->out[1], mask)) : QN_OK;
     }
     QN_TRY(qn_onnx_out_item(n, 0, n->in[0]));
-    if (n->n_out < 2 || !n->out_used[1])
+    if (!has_mask)
         return QN_OK;
     QnValue *all = qn_full(n->g, 1, QN_DTYPE_F32, &t->shape);
-    return qn_onnx_out(n, 1, qn_cast(n->g, all, n->opset < 10 ? t->dtype : QN_DTYPE_BOOL));
+    return qn_onnx_out(n, 1, qn_cast(n->g, all, mask));
 }
 
 static const QnOnnxMap dropout_onnx[] = {

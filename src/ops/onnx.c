@@ -28,7 +28,10 @@ static QnValue *state_of(QnGraph *g, const QnItem *item)
 {
     const QnType *t = &item->known->type;
     QnStateAttr a = {
-        .name = item->name, .dtype = t->dtype, .dims = { .n = t->shape.rank }, .trainable = true
+        .name = item->name,
+        .dtype = t->dtype,
+        .dims = { .n = t->shape.rank },
+        .trainable = !item->is_statistic,
     };
     memcpy(a.dims.d, t->shape.dim, sizeof a.dims.d);
     return qn_state(g, &a);
@@ -67,6 +70,14 @@ QnValue *qn_onnx_in(QnOnnxNode *n, int i)
 QnValue *qn_onnx_in_or(QnOnnxNode *n, int i, QnValue *otherwise)
 {
     return qn_onnx_has(n, i) ? qn_onnx_in(n, i) : otherwise;
+}
+
+QnValue *qn_onnx_key(QnOnnxNode *n)
+{
+    for (QnNode *k = n->g->first; k; k = k->next)
+        if (k->op == &qn_op_input && !strcmp(qn_node_label(k), "key"))
+            return &k->out[0];
+    return qn_input(n->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
 }
 
 const QnType *qn_onnx_type(const QnOnnxNode *n, int i)

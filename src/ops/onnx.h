@@ -35,7 +35,8 @@ struct QnItem {
     int64_t epoch;
     const QnTensor *known; /* its elements; NULL: only the graph can tell */
     bool is_model;         /* an initialiser: its elements last as long as the model */
-    bool is_state;         /* a weight that lives in a store: a state of this name */
+    bool is_state;         /* a weight that lives in a store: a state of this name … */
+    bool is_statistic;     /* … that runs keep, not an optimizer */
     bool is_fed;      /* known now, but another run may bring others: an input, not a constant */
     const char *name; /* for errors; never NULL */
     QnItem **item;    /* of a sequence or an optional */
@@ -118,6 +119,8 @@ bool qn_onnx_has(const QnOnnxNode *n, int i);
  * tensor of numbers. */
 QnValue *qn_onnx_in(QnOnnxNode *n, int i);
 QnValue *qn_onnx_in_or(QnOnnxNode *n, int i, QnValue *otherwise); /* otherwise: where absent */
+/* The numbers that random draws of a training graph take: one input "key" (i64, 2: step, seed). */
+QnValue *qn_onnx_key(QnOnnxNode *n);
 /* Its type without putting it into the graph; NULL if it is absent or no tensor of numbers. */
 const QnType *qn_onnx_type(const QnOnnxNode *n, int i);
 int qn_onnx_rank(const QnOnnxNode *n, int i); /* -1: as above */
