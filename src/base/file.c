@@ -144,7 +144,7 @@ QnStatus qn_file_map(const char *path, QnFileMap *map)
 {
     struct stat info;
     QnStatus st = QN_OK;
-    int fd = open_file(path, O_RDONLY, 0);
+    int fd = open_file(path, O_RDONLY | O_NONBLOCK, 0); /* a FIFO would wait for a writer */
     if (fd < 0)
         return fail_errno(path, "open");
     if (fault() || fstat(fd, &info) < 0) {

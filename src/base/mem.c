@@ -10,16 +10,22 @@
 
 enum { SMALL_ALIGN = 64, HUGE_ALIGN = 2 << 20, HUGE_FROM = 4 << 20, CHUNK_BYTES = 64 << 10 };
 
-static _Atomic uint64_t alloc_count;
+static _Atomic uint64_t alloc_count, alloc_bytes;
 
 uint64_t qn_alloc_count(void)
 {
     return atomic_load(&alloc_count);
 }
 
-static bool may_alloc(void)
+uint64_t qn_alloc_bytes(void)
+{
+    return atomic_load(&alloc_bytes);
+}
+
+static bool may_alloc(size_t bytes)
 {
     atomic_fetch_add_explicit(&alloc_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&alloc_bytes, bytes, memory_order_relaxed);
     return !qn_fault_hit();
 }
 
@@ -32,7 +38,7 @@ static void *or_no_memory(void *p, size_t bytes)
 
 void *qn_alloc(size_t bytes)
 {
-    return or_no_memory(may_alloc() ? calloc(1, bytes ? bytes : 1) : NULL, bytes);
+    return or_no_memory(may_alloc(bytes) ? calloc(1, bytes ? bytes : 1) : NULL, bytes);
 }
 
 void *qn_alloc_array(size_t count, size_t item_bytes)
@@ -47,7 +53,7 @@ void *qn_alloc_array(size_t count, size_t item_bytes)
 
 void *qn_realloc(void *p, size_t bytes)
 {
-    return or_no_memory(may_alloc() ? realloc(p, bytes ? bytes : 1) : NULL, bytes);
+    return or_no_memory(may_alloc(bytes) ? realloc(p, bytes ? bytes : 1) : NULL, bytes);
 }
 
 char *qn_strdup(const char *s)
@@ -75,7 +81,7 @@ void *qn_alloc_aligned(size_t bytes)
     if (bytes > SIZE_MAX - align)
         return or_no_memory(NULL, bytes);
     size_t size = aligned_size(bytes ? bytes : 1, align);
-    void *p = may_alloc() ? aligned_alloc(align, size) : NULL;
+    void *p = may_alloc(size) ? aligned_alloc(align, size) : NULL;
 #ifdef MADV_HUGEPAGE
     if (p && align == HUGE_ALIGN)
         madvise(p, size, MADV_HUGEPAGE); /* advice only: a page fault a page is dear */

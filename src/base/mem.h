@@ -19,6 +19,7 @@ void qn_free_aligned(void *p, size_t bytes);
 
 /* Calls of the allocators above since the process started, for tests. */
 uint64_t qn_alloc_count(void);
+uint64_t qn_alloc_bytes(void); /* that they asked for, all together */
 
 /* Growable array helper: makes room for one more item of `*items` (capacity `*cap`, `n` used). */
 QnStatus qn_grow(void **items, int64_t *cap, int64_t n, size_t item_bytes);

@@ -8,7 +8,9 @@
 #include "quern/base.h"
 
 /* Records an error for this thread, replacing any earlier one, and returns `code`.
- * Never allocates. Text is one line without a full stop; it names the place. */
+ * Never allocates. Text is one line without a full stop; it names the place. Control characters
+ * and bytes that are no UTF-8, which names of files and of what stands in them may have, are
+ * written as \xNN, so that no error can command a terminal. */
 #define qn_fail(code, ...) qn_fail_at((code), __FILE__, __LINE__, __VA_ARGS__)
 QnStatus qn_fail_at(QnStatus code, const char *file, int line, const char *fmt, ...)
     QN_PRINTF(4, 5);

@@ -40,3 +40,24 @@ static void test_every_status_has_name_and_text(void **state)
     }
     assert_string_equal(qn_status_name(QN_STATUS_COUNT), "?");
 }
+
+/* What strangers wrote cannot command a terminal; text of other languages stays. */
+static void test_text_is_printable(void **state)
+{
+    qn_fail(QN_EFORMAT, "'%s'", "a\033[2J\n\xff\xc2\x9b Größe\x7f");
+    assert_string_equal(qn_error_last()->text, "'a\\x1b[2J\\x0a\\xff\\xc2\\x9b Größe\\x7f'");
+    qn_fail_prefix("%s", "\r");
+    assert_non_null(strstr(qn_error_last()->text, "\\x0d: 'a\\x1b["));
+}
+
+static void test_printable_text_is_bounded(void **state)
+{
+    char text[2000];
+    memset(text, 'a', sizeof text);
+    text[sizeof text - 1] = '\0';
+    qn_fail(QN_EFORMAT, "%s", text);
+    assert_int_equal(strlen(qn_error_last()->text), QN_ERROR_TEXT_BYTES - 1);
+    memset(text, '\033', sizeof text - 1);
+    qn_fail(QN_EFORMAT, "%s", text);
+    assert_int_equal(strlen(qn_error_last()->text), (QN_ERROR_TEXT_BYTES - 1) / 4 * 4);
+}
