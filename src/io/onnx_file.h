@@ -17,6 +17,7 @@ typedef struct QnOnnxFile {
     int64_t n_mapped, cap_mapped;
     void **extra; /* messages unpacked by themselves */
     int64_t n_extra, cap_extra;
+    uint64_t grown_bytes; /* counted by qn_onnx_may_grow */
 } QnOnnxFile;
 
 #endif

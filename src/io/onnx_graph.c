@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { ATTRS_MOST = 4096 };
+
 static const char *or_empty(const char *s)
 {
     return s ? s : "";
@@ -163,6 +165,10 @@ static QnStatus read_attr(QnOnnxReader *r, const Onnx__AttributeProto *p, const 
 QnStatus qn_onnx_read_attrs(QnOnnxReader *r, Onnx__AttributeProto *const *p, size_t n,
                             const char *node, const QnOnnxAttr **out)
 {
+    if (n > ATTRS_MOST)
+        return qn_fail(QN_EUNSUPPORTED,
+                       "%s: node '%s' has %zu attributes; at most %d are supported", r->file, node,
+                       n, ATTRS_MOST);
     QnOnnxAttr *a = qn_arena_array(r->arena, QN_MAX(n, 1), sizeof *a);
     if (!a)
         return QN_ENOMEM;

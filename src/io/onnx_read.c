@@ -36,16 +36,31 @@ void qn_onnx_free(QnOnnxModel *m)
 
 #include <sys/mman.h>
 
+enum { IR_OLDEST = 3, IR_NEWEST = 13, OPSET_NEWEST = 26, OPSETS_MOST = 256, PARAMS_MOST = 4096 };
+
 static QnStatus read_opsets(QnOnnxReader *r, Onnx__OperatorSetIdProto *const *p, size_t n,
                             const QnOnnxOpset **out)
 {
     QnOnnxOpset *o = qn_arena_array(r->arena, QN_MAX(n, 1), sizeof *o);
     if (!o)
         return QN_ENOMEM;
+    if (n > OPSETS_MOST)
+        return qn_fail(QN_EUNSUPPORTED, "%s: %zu opsets; at most %d are supported", r->file, n,
+                       OPSETS_MOST);
     for (size_t i = 0; i < n; i++) {
         o[i] = (QnOnnxOpset){ p[i]->domain ? p[i]->domain : "", p[i]->version };
         if (!strcmp(o[i].domain, "ai.onnx"))
             o[i].domain = "";
+        if (o[i].version < 1)
+            return qn_fail(QN_EFORMAT, "%s: opset %lld of domain '%s'", r->file,
+                           (long long)o[i].version, o[i].domain);
+        if (!o[i].domain[0] && o[i].version > OPSET_NEWEST)
+            return qn_fail(QN_EUNSUPPORTED, "%s: opset %lld; 1 to %d are supported", r->file,
+                           (long long)o[i].version, OPSET_NEWEST);
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(o[k].domain, o[i].domain) && o[k].version != o[i].version)
+                return qn_fail(QN_EFORMAT, "%s: opsets %lld and %lld of domain '%s'", r->file,
+                               (long long)o[k].version, (long long)o[i].version, o[i].domain);
     }
     *out = o;
     return QN_OK;
@@ -65,6 +80,11 @@ static QnStatus read_defaults(QnOnnxReader *r, const Onnx__FunctionProto *p, QnO
     unsigned n = 0, k = 0;
     for (unsigned i = 0; i < p->base.n_unknown_fields; i++)
         n += p->base.unknown_fields[i].tag == 11;
+    if (n > PARAMS_MOST)
+        return qn_fail(QN_EUNSUPPORTED,
+                       "%s: function '%s' has %u attributes; at most %d are "
+                       "supported",
+                       r->file, f->name, n, PARAMS_MOST);
     QnOnnxAttr *all = qn_arena_array(r->arena, QN_MAX(n, 1), sizeof *all);
     if (!all)
         return QN_ENOMEM;
@@ -98,10 +118,34 @@ static QnStatus read_defaults(QnOnnxReader *r, const Onnx__FunctionProto *p, QnO
     return QN_OK;
 }
 
+/* As inputs of the body, whose order is checked with them. */
+static QnStatus read_params(QnOnnxReader *r, QnOnnxFunction *f)
+{
+    QnOnnxInfo *info = qn_arena_array(r->arena, (size_t)f->n_in + 1, sizeof *info);
+    QnOnnxType *none = qn_arena_alloc(r->arena, sizeof *none);
+    if (!info || !none)
+        return QN_ENOMEM;
+    none->rank = -1;
+    for (int i = 0; i < f->n_in; i++) {
+        info[i] = (QnOnnxInfo){ f->in[i], none };
+        if (!f->in[i][0])
+            return qn_fail(QN_EFORMAT, "%s: function '%s': input %d has no name", r->file, f->name,
+                           i);
+    }
+    f->body.input = info;
+    f->body.n_inputs = f->n_in;
+    return QN_OK;
+}
+
 static QnStatus read_function(QnOnnxReader *r, const Onnx__FunctionProto *p, QnOnnxFunction *f)
 {
     if (!p->name || !p->name[0])
         return qn_fail(QN_EFORMAT, "%s: a function has no name", r->file);
+    if (p->n_input > PARAMS_MOST || p->n_output > PARAMS_MOST || p->n_attribute > PARAMS_MOST)
+        return qn_fail(QN_EUNSUPPORTED,
+                       "%s: function '%s' has %zu inputs, %zu outputs and %zu attributes; at most "
+                       "%d are supported",
+                       r->file, p->name, p->n_input, p->n_output, p->n_attribute, PARAMS_MOST);
     *f = (QnOnnxFunction){ .name = p->name,
                            .domain = p->domain ? p->domain : "",
                            .overload = "",
@@ -117,17 +161,20 @@ static QnStatus read_function(QnOnnxReader *r, const Onnx__FunctionProto *p, QnO
     QN_TRY(read_opsets(r, p->opset_import, p->n_opset_import, &f->opset));
     QN_TRY(read_defaults(r, p, f));
     f->body.name = f->name;
+    QN_TRY(read_params(r, f));
     QN_TRY(qn_onnx_read_nodes(r, p->node, p->n_node, &f->body));
     return qn_onnx_order(r->arena, r->file, &f->body);
 }
 
-static QnStatus read_functions(QnOnnxReader *r, const Onnx__ModelProto *p, QnOnnxModel *m)
+static QnStatus read_functions(QnOnnxReader *r, const Onnx__ModelProto *p, QnOnnxModel *m,
+                               QnOnnxFunction **out)
 {
     QnOnnxFunction *f = qn_arena_array(r->arena, QN_MAX(p->n_functions, 1), sizeof *f);
     if (!f)
         return QN_ENOMEM;
     for (size_t i = 0; i < p->n_functions; i++)
         QN_TRY(read_function(r, p->functions[i], &f[i]));
+    *out = f;
     m->function = f;
     m->n_functions = (int64_t)p->n_functions;
     return QN_OK;
@@ -150,23 +197,26 @@ static QnStatus read_meta(QnOnnxReader *r, const Onnx__ModelProto *p, QnOnnxMode
 static QnStatus read_model(QnOnnxReader *r, const Onnx__ModelProto *p, QnOnnxModel *m)
 {
     QnOnnxGraph *graph;
+    QnOnnxFunction *function;
     m->ir_version = p->ir_version;
     m->model_version = p->model_version;
     m->producer = p->producer_name ? p->producer_name : "";
     m->producer_version = p->producer_version ? p->producer_version : "";
     if (!p->graph)
         return qn_fail(QN_EFORMAT, "%s: the model has no graph", r->file);
-    if (p->ir_version < 3 || p->ir_version > 64)
+    if (p->ir_version < IR_OLDEST || p->ir_version > IR_NEWEST)
         return qn_fail(p->ir_version < 1 ? QN_EFORMAT : QN_EUNSUPPORTED,
-                       "%s: IR version %lld; 3 to 11 are supported", r->file,
-                       (long long)p->ir_version);
+                       "%s: IR version %lld; %d to %d are supported", r->file,
+                       (long long)p->ir_version, IR_OLDEST, IR_NEWEST);
+    if (p->n_opset_import == 0)
+        return qn_fail(QN_EFORMAT, "%s: the model does not say its opset", r->file);
     QN_TRY(read_opsets(r, p->opset_import, p->n_opset_import, &m->opset));
     m->n_opset = (int)p->n_opset_import;
     QN_TRY(read_meta(r, p, m));
-    QN_TRY(read_functions(r, p, m));
+    QN_TRY(read_functions(r, p, m, &function));
     QN_TRY(qn_onnx_read_graph(r, p->graph, &graph));
     m->graph = graph;
-    return QN_OK;
+    return qn_onnx_check_calls(r->arena, r->file, m, function);
 }
 
 QnStatus qn_onnx_read_bytes(const void *data, size_t bytes, const char *name, const char *folder,
@@ -184,7 +234,9 @@ QnStatus qn_onnx_read_bytes(const void *data, size_t bytes, const char *name, co
         st = m->file->message ? QN_OK : qn_error_last()->code;
     }
     if (st == QN_OK) {
-        QnOnnxReader r = { .arena = m->arena, .file = m->path, .folder = folder, .owner = m->file };
+        QnOnnxReader r = {
+            .arena = m->arena, .file = m->path, .folder = folder, .owner = m->file, .bytes = bytes
+        };
         st = read_model(&r, m->file->message, m);
     }
     if (st != QN_OK) {

@@ -29,7 +29,11 @@ static QnStatus read_shape(const QnOnnxReader *r, const Onnx__TensorProto *p, co
                            (long long)p->dims[i]);
         s->dim[i] = p->dims[i];
     }
-    if (qn_shape_count(s) < 0 || qn_shape_count(s) > INT64_MAX / 16)
+    int64_t product = 1; /* of those that are not 0 too: strides are made of them */
+    bool fits = true;
+    for (int i = 0; i < s->rank; i++)
+        fits &= !qn_mul_overflow(product, QN_MAX(s->dim[i], 1), &product);
+    if (!fits || product > INT64_MAX / 16)
         return qn_fail(QN_EFORMAT, "%s: tensor '%s': the product of its dims overflows", r->file,
                        what);
     return QN_OK;
@@ -56,7 +60,9 @@ static QnStatus narrow(QnOnnxReader *r, const int32_t *v, QnTensor *t, int64_t n
         if (packed && !strcmp(qn_dtype_name(t->type.dtype), "i4"))
             x = (x ^ 8) - 8;
         uint16_t half = (uint16_t)x;
-        if (size == 1)
+        if (t->type.dtype == QN_DTYPE_BOOL)
+            d[i] = x != 0;
+        else if (size == 1)
             d[i] = (unsigned char)x;
         else
             memcpy(d + (size_t)i * 2, &half, 2);
@@ -101,9 +107,10 @@ static QnStatus read_typed(QnOnnxReader *r, const Onnx__TensorProto *p, const ch
     return QN_OK;
 }
 
-static QnStatus unpack4(QnOnnxReader *r, const unsigned char *p, QnTensor *t)
+static QnStatus unpack4(QnOnnxReader *r, const unsigned char *p, const char *what, QnTensor *t)
 {
     int64_t n = qn_shape_count(&t->type.shape);
+    QN_TRY(qn_onnx_may_grow(r, what, (uint64_t)n));
     unsigned char *d = qn_arena_alloc(r->arena, (size_t)QN_MAX(n, 1));
     bool is_signed = !strcmp(qn_dtype_name(t->type.dtype), "i4");
     if (!d)
@@ -116,6 +123,23 @@ static QnStatus unpack4(QnOnnxReader *r, const unsigned char *p, QnTensor *t)
     return QN_OK;
 }
 
+/* Any byte but 0 means true; C knows only 0 and 1. */
+static QnStatus plain_bools(QnOnnxReader *r, const char *what, QnTensor *t, uint64_t bytes)
+{
+    const unsigned char *from = t->data;
+    uint64_t odd = 0;
+    while (odd < bytes && from[odd] < 2)
+        odd++;
+    if (odd == bytes)
+        return QN_OK;
+    QN_TRY(qn_onnx_may_grow(r, what, bytes));
+    unsigned char *to = qn_arena_alloc(r->arena, (size_t)bytes);
+    for (uint64_t i = 0; to && i < bytes; i++)
+        to[i] = from[i] != 0;
+    t->data = to;
+    return to ? QN_OK : QN_ENOMEM;
+}
+
 static QnStatus read_raw(QnOnnxReader *r, const unsigned char *p, uint64_t bytes, const char *what,
                          QnTensor *t)
 {
@@ -124,10 +148,14 @@ static QnStatus read_raw(QnOnnxReader *r, const unsigned char *p, uint64_t bytes
     if (need != bytes)
         return wrong_length(r, what, &t->type, bytes, "bytes");
     if (is_packed(t->type.dtype))
-        return unpack4(r, p, t);
+        return unpack4(r, p, what, t);
     t->data = p ? p : (const unsigned char *)"";
-    if ((uintptr_t)p % qn_dtype_bytes(t->type.dtype)) /* external data may lie anywhere */
+    if ((uintptr_t)p % qn_dtype_bytes(t->type.dtype)) { /* external data may lie anywhere */
+        QN_TRY(qn_onnx_may_grow(r, what, bytes));
         t->data = qn_arena_copy(r->arena, p, (size_t)bytes);
+    }
+    if (t->data && t->type.dtype == QN_DTYPE_BOOL)
+        return plain_bools(r, what, t, bytes);
     return t->data ? QN_OK : QN_ENOMEM;
 }
 
@@ -170,6 +198,10 @@ static QnStatus read_outside(QnOnnxReader *r, const Onnx__TensorProto *p, const 
         uint64_t n = (uint64_t)qn_shape_count(&t->type.shape);
         length = is_packed(t->type.dtype) ? (n + 1) / 2 : n * qn_dtype_bytes(t->type.dtype);
     }
+    if (p->has_raw_data || p->n_float_data || p->n_int32_data || p->n_int64_data ||
+        p->n_double_data || p->n_uint64_data || p->n_string_data)
+        return qn_fail(QN_EFORMAT, "%s: tensor '%s' lies outside and in the file too", r->file,
+                       what);
     if (qn_onnx_external(r, location, offset, length, &data, &bytes) != QN_OK)
         return qn_fail_prefix("%s: tensor '%s'", r->file, what);
     return read_raw(r, data, bytes, what, t);
@@ -213,13 +245,5 @@ QnStatus qn_onnx_read_tensor(QnOnnxReader *r, const Onnx__TensorProto *p, const 
     if (p->has_raw_data)
         return read_raw(r, p->raw_data.data, p->raw_data.len, what, t);
     return read_typed(r, p, what, t);
-}
-
-QnStatus qn_onnx_read_sparse(QnOnnxReader *r, const Onnx__SparseTensorProto *p, const char *what,
-                             const QnTensor **out)
-{
-    (void)p;
-    (void)out;
-    return qn_fail(QN_EUNSUPPORTED, "%s: tensor '%s' is sparse", r->file, what);
 }
 #endif

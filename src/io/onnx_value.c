@@ -101,7 +101,9 @@ QnStatus qn_onnx_read_value(const char *path, const QnOnnxType *type, QnArena *a
     ProtobufCMessage *m = qn_onnx_unpack(d, map.data, map.bytes, path);
     QnStatus st = m ? QN_OK : qn_error_last()->code;
     if (m) {
-        QnOnnxReader r = { .arena = arena, .file = qn_arena_strdup(arena, path) };
+        QnOnnxReader r = { .arena = arena,
+                           .file = qn_arena_strdup(arena, path),
+                           .bytes = map.bytes };
         ProtobufCAllocator a = qn_onnx_allocator();
         st = !r.file                                   ? QN_ENOMEM
              : d == &quern__sequence_value__descriptor ? take_sequence(&r, (void *)m, out)
