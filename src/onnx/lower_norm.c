@@ -32,9 +32,13 @@ static QnValue *running(QnGraph *g, QnValue *old, QnValue *now, double momentum)
 static QnStatus batch_norm_train(QnOnnxNode *n, double eps)
 {
     double momentum = qn_onnx_float(n, "momentum", 0.9);
+    QnDtype t = qn_onnx_type(n, 0)->dtype;
+    const QnType *scale = qn_onnx_type(n, 1);
     QnValue *x = qn_onnx_in(n, 0);
+    if (scale && scale->dtype != t)
+        x = qn_cast(n->g, x, scale->dtype);
     QnNode *b = qn_batch_norm(n->g, x, qn_onnx_in(n, 1), qn_onnx_in(n, 2), eps);
-    QN_TRY(qn_onnx_out0(n, qn_node_out(n->g, b, 0)));
+    QN_TRY(qn_onnx_out0(n, qn_cast(n->g, qn_node_out(n->g, b, 0), t)));
     QnValue *mean = qn_node_out(n->g, b, 1);
     QnInts axes = qn_norm_view_channel(&x->type.shape).axes;
     QnValue *var = qn_variance(n->g, qn_cast(n->g, x, mean->type.dtype), axes, false, 0);
@@ -84,9 +88,14 @@ static QnStatus import_batch_norm(QnOnnxNode *n)
     QnValue *v = qn_onnx_in(n, 0);
     if (x->shape.rank == 1) /* (N): one channel */
         v = qn_unsqueeze(n->g, v, 1);
+    QnDtype t = x->dtype;
+    int rank = x->shape.rank;
+    const QnType *scale = qn_onnx_type(n, 1);
+    if (scale && scale->dtype != t) /* since opset 14 they may differ */
+        v = qn_cast(n->g, v, scale->dtype);
     v = qn_batch_norm_inference(n->g, v, qn_onnx_in(n, 1), qn_onnx_in(n, 2), qn_onnx_in(n, 3),
                                 qn_onnx_in(n, 4), eps);
-    return qn_onnx_out0(n, x->shape.rank == 1 ? qn_squeeze(n->g, v, 1) : v);
+    return qn_onnx_out0(n, qn_cast(n->g, rank == 1 ? qn_squeeze(n->g, v, 1) : v, t));
 }
 
 /* ---- LayerNormalization, RMSNormalization ---------------------------------------------------- */
@@ -110,17 +119,13 @@ static QnStatus out_stat(QnOnnxNode *n, int i, QnValue *v, const QnShape *x, int
     return i < n->n_out && n->out_used[i] ? qn_onnx_out(n, i, qn_reshape(n->g, v, &s)) : QN_OK;
 }
 
-/* The type that the statistics are computed in. */
-static QnStatus stash_type(const QnOnnxNode *n, QnDtype t, QnDtype *out)
+/* The type of mean and inverse deviation; they are computed in f32 or wider. */
+static QnStatus stash_type(const QnOnnxNode *n, QnDtype *out)
 {
     int64_t number = qn_onnx_int(n, "stash_type", 1);
-    if (!qn_dtype_is_float(t))
-        return qn_fail(QN_EDTYPE, "input 0 is %s; it must be floats", qn_dtype_name(t));
-    if (!qn_onnx_dtype(number, out) || !qn_dtype_is_float(*out))
-        return qn_fail(QN_EFORMAT, "attribute 'stash_type' is %lld", (long long)number);
-    if (qn_dtype_bytes(*out) < 4 || t == QN_DTYPE_F64) /* ours never are narrower */
-        *out = qn_norm_stat(t);
-    return QN_OK;
+    return qn_onnx_dtype(number, out) && qn_dtype_is_float(*out)
+               ? QN_OK
+               : qn_fail(QN_EFORMAT, "attribute 'stash_type' is %lld", (long long)number);
 }
 
 static QnStatus import_layer_norm(QnOnnxNode *n)
@@ -132,7 +137,7 @@ static QnStatus import_layer_norm(QnOnnxNode *n)
     if (!x)
         return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
     QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", -1), x->shape.rank, &axis));
-    QN_TRY(stash_type(n, x->dtype, &stat));
+    QN_TRY(stash_type(n, &stat));
     bool rms = !strcmp(n->op, "RMSNormalization"), has_bias = qn_onnx_has(n, 2);
     bool inside = spans(n, 1, &x->shape, axis) && (!has_bias || spans(n, 2, &x->shape, axis));
     QnValue *scale = qn_onnx_in(n, 1), *bias = qn_onnx_in_or(n, 2, NULL), *v = qn_onnx_in(n, 0);

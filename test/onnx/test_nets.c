@@ -219,6 +219,28 @@ static void test_batch_norm_of_old_opsets(void **state)
     one_close(&c);
 }
 
+/* Since opset 14 parameters may be of another type than x; statistics of a layer norm are f32. */
+static void test_norms_of_mixed_types(void **state)
+{
+    One c;
+    one_open(&c);
+    const QnTensor half = TENSOR(F16, QN_SHAPE(2, 1, 1), uint16_t, 0x3c00, 0x4500); /* 1, 5 */
+    const QnTensor in[] = { half, F(QN_SHAPE(1), 2), F(QN_SHAPE(1), 1), F(QN_SHAPE(1), 0),
+                            F(QN_SHAPE(1), 4) };
+    const QnOnnxAttr attr[] = { FLOAT_ATTR("epsilon", 0), INT_ATTR("training_mode", 1) };
+    run(&c, "BatchNormalization", 15, attr, 1, in, 5, 1);
+    one_want(&c, 0, TENSOR(F16, QN_SHAPE(2, 1, 1), uint16_t, 0x4000, 0x4600)); /* 2, 6 */
+    run(&c, "BatchNormalization", 15, attr, 2, in, 5, 3);
+    one_want(&c, 0, TENSOR(F16, QN_SHAPE(2, 1, 1), uint16_t, 0xbc00, 0x4200)); /* -1, 3 */
+    want_near(&c, 1, F(QN_SHAPE(1), .3f));
+    const QnTensor x = TENSOR(F64, QN_SHAPE(1, 2), double, 1, 5);
+    run(&c, "LayerNormalization", 17, attr, 1,
+        (QnTensor[]){ x, TENSOR(F64, QN_SHAPE(2), double, 1, 1) }, 2, 3);
+    want_near(&c, 1, F(QN_SHAPE(1, 1), 3));
+    want_near(&c, 2, F(QN_SHAPE(1, 1), .5f));
+    one_close(&c);
+}
+
 static void test_batch_norm_of_elements(void **state)
 {
     One c;
