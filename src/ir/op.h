@@ -6,6 +6,9 @@
 #include "ir/shape.h"
 #include "quern/graph.h"
 
+struct QnOnnxMap; /* ops/onnx.h */
+struct QnOnnxPut; /* ops/onnx_put.h */
+
 enum { QN_MAX_OUT = 32, QN_MAX_IN = 1024, QN_SAMPLE_IN = 9 };
 
 /* ---- attributes ------------------------------------------------------------------------------ */
@@ -228,6 +231,9 @@ struct QnOp {
 
     const struct QnOnnxMap *onnx; /* the ONNX operators that it stands for: ops/onnx.h */
     int n_onnx;
+    /* The way back: the node as nodes of ONNX's opset 17 or newer (ops/onnx_put.h). NULL: a row
+     * without a function is written as it is read; composites without either are lowered. */
+    QnStatus (*onnx_put)(struct QnOnnxPut *p, const QnNode *n);
 
     const QnSample *samples;
     int n_samples;

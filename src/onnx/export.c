@@ -25,12 +25,12 @@ typedef struct Export {
 
 /* ---- which row writes a node ----------------------------------------------------------------- */
 
+/* A row that can be written as it is read. */
 static const QnOnnxMap *row_for(const QnOp *op, int64_t opset)
 {
     for (int i = 0; i < op->n_onnx; i++) {
         const QnOnnxMap *m = &op->onnx[i];
-        if (opset >= m->since && (!m->until || opset <= m->until) && (m->put || !m->import) &&
-            (!m->domain || !m->domain[0]))
+        if (opset >= m->since && (!m->until || opset <= m->until) && !m->import && !m->domain)
             return m;
     }
     return NULL;
@@ -43,7 +43,7 @@ static bool is_leaf(const QnNode *n)
 
 static bool has_row(void *opset, const QnNode *n)
 {
-    return is_leaf(n) || row_for(n->op, *(int64_t *)opset);
+    return is_leaf(n) || n->op->onnx_put || row_for(n->op, *(int64_t *)opset);
 }
 
 /* "onnx=field" backwards. */
@@ -122,9 +122,13 @@ static QnStatus put_node(Export *e, const QnNode *n)
     if (n->op->traits & QN_STATE)
         return put_state(e, n);
     const QnOnnxMap *m = row_for(n->op, e->put.opset);
+    if (n->op->onnx_put) {
+        QN_TRY(n->op->onnx_put(&e->put, n));
+        return qn_put_status(&e->put);
+    }
     if (!m)
         return qn_fail(QN_EUNSUPPORTED, "operator %s has no ONNX form", n->op->name);
-    QN_TRY(m->put ? m->put(&e->put, n) : put_plain(&e->put, n, m));
+    QN_TRY(put_plain(&e->put, n, m));
     return qn_put_status(&e->put);
 }
 

@@ -6,6 +6,7 @@
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -137,6 +138,16 @@ static const QnOnnxMap adaptive_avg_pool_onnx[] = {
     { .name = "GlobalAveragePool", .since = 1, .import = adaptive_avg_pool_import },
 };
 
+static QnStatus adaptive_avg_pool_put(QnOnnxPut *p, const QnNode *n)
+{
+    const QnInts *size = &((const Attr *)n->attr)->size;
+    for (int i = 0; i < size->n; i++)
+        if (size->v[i] != 1)
+            return qn_fail(QN_EUNSUPPORTED, "an adaptive pool to other sizes than 1");
+    qn_put_same(p, n, "GlobalAveragePool");
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_adaptive_avg_pool = {
     .name = "adaptive_avg_pool",
     .version = 1,
@@ -146,6 +157,7 @@ const QnOp qn_op_adaptive_avg_pool = {
     .infer = adaptive_avg_pool_infer,
     .lower = adaptive_avg_pool_lower,
     QN_ONNX(adaptive_avg_pool_onnx),
+    .onnx_put = adaptive_avg_pool_put,
     QN_SAMPLES(adaptive_avg_pool_samples),
 };
 #endif

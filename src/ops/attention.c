@@ -71,6 +71,7 @@ QN_KERNEL attention_row_mask(QN_GLOBAL QN_T *y, QN_GLOBAL float *lse, QN_GLOBAL 
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 #include "ops/heads.h"
 #include "ops/norm.h"
 #include "ops/util.h"
@@ -202,6 +203,55 @@ QN_API QnValue *qn_attention(QnGraph *g, QnValue *q, QnValue *k, QnValue *v, QnV
     return qn_node_out(g, qn_attention_node(g, q, k, v, mask, causal, scale), 0);
 }
 
+/* 0 where query t sees key s, minus infinity elsewhere: (T,S). */
+static const char *attention_put_causal(QnOnnxPut *p, QnDtype dtype, int64_t t, int64_t s)
+{
+    QnTensor *m = qn_arena_alloc(p->arena, sizeof *m);
+    float *v = qn_arena_array(p->arena, (size_t)(t * s) + 1, sizeof *v);
+    char *data = qn_arena_array(p->arena, (size_t)(t * s) + 1, qn_dtype_bytes(dtype));
+    if (!m || !v || !data) {
+        qn_put_fail(p, QN_ENOMEM);
+        return "";
+    }
+    for (int64_t i = 0; i < t * s; i++)
+        v[i] = i % s <= i / s + s - t ? 0 : -INFINITY;
+    qn_dtype_from_f32(dtype, v, data, t * s);
+    *m = (QnTensor){ .type = { .dtype = dtype, .shape = QN_SHAPE(t, s) }, .data = data };
+    return qn_put_tensor(p, qn_put_fresh(p, "causal_mask"), m);
+}
+
+/* softmax(q k' scale + mask) v, in nodes that every opset has. */
+static QnStatus attention_put(QnOnnxPut *p, const QnNode *n)
+{
+    static const int64_t perm[] = { 0, 1, 3, 2 };
+    const QnHeadsAttr *a = n->attr;
+    const QnShape *q = &n->in[0]->type.shape, *k = &n->in[1]->type.shape;
+    QnDtype dtype = n->in[0]->type.dtype;
+    if (q->dim[1] != k->dim[1])
+        return qn_fail(QN_EUNSUPPORTED, "attention with fewer heads of keys than of queries");
+    if (a->causal && (q->dim[2] < 0 || k->dim[2] < 0))
+        return qn_fail(QN_EUNSUPPORTED, "causal attention over a symbolic number of tokens");
+    double scale = a->scale > 0 ? a->scale : 1 / sqrt((double)q->dim[3]);
+    const char *key = qn_put_value(p, n->in[1]), *turned = qn_put_fresh(p, "keys");
+    qn_put_attr_ints(p, qn_put_node(p, "Transpose", &key, 1, &turned, 1), "perm", perm, 4);
+    const char *in[2] = { qn_put_value(p, n->in[0]), turned };
+    in[0] = qn_put_1(p, "MatMul", in, 2);
+    in[1] = qn_put_number(p, dtype, scale);
+    in[0] = qn_put_1(p, "Mul", in, 2);
+    if (a->causal) {
+        in[1] = attention_put_causal(p, dtype, q->dim[2], k->dim[2]);
+        in[0] = qn_put_1(p, "Add", in, 2);
+    }
+    if (attention_mask(n)) {
+        in[1] = qn_put_value(p, n->in[3]);
+        in[0] = qn_put_1(p, "Add", in, 2);
+    }
+    const char *weights = qn_put_fresh(p, "weights");
+    qn_put_attr_int(p, qn_put_node(p, "Softmax", in, 1, &weights, 1), "axis", -1);
+    qn_put_as(p, &n->out[0], "MatMul", (const char *[]){ weights, qn_put_value(p, n->in[2]) }, 2);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_attention = {
     .name = "attention",
     .version = 1,
@@ -216,6 +266,7 @@ const QnOp qn_op_attention = {
     .grad = attention_grad,
     .device = QN_TEXT(attention),
     .call = attention_call,
+    .onnx_put = attention_put,
     QN_SAMPLES(attention_samples),
 };
 #endif

@@ -43,6 +43,7 @@ QN_KERNEL avg_pool_item(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long plan
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 #include "ops/onnx_window.h"
 #include "ops/util.h"
 #include "ops/window.h"
@@ -134,6 +135,12 @@ static const QnOnnxMap avg_pool_onnx[] = {
     { .name = "AveragePool", .since = 1, .import = avg_pool_import },
 };
 
+static QnStatus avg_pool_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_window_pool_put(p, n->attr, qn_put_same(p, n, "AveragePool"));
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_avg_pool = {
     .name = "avg_pool",
     .version = 1,
@@ -147,6 +154,7 @@ const QnOp qn_op_avg_pool = {
     .device = QN_TEXT(avg_pool),
     .call = avg_pool_call,
     QN_ONNX(avg_pool_onnx),
+    .onnx_put = avg_pool_put,
     QN_SAMPLES(avg_pool_samples),
 };
 #endif

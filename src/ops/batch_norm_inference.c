@@ -3,6 +3,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 #include "ops/norm.h"
 
 typedef struct Attr {
@@ -69,6 +70,13 @@ QN_API QnValue *qn_batch_norm_inference(QnGraph *g, QnValue *x, QnValue *scale, 
                     (QnValue *[]){ x, scale, bias, mean, var }, 5);
 }
 
+static QnStatus batch_norm_inference_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_put_attr_float(p, qn_put_same(p, n, "BatchNormalization"), "epsilon",
+                      ((const Attr *)n->attr)->eps);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_batch_norm_inference = {
     .name = "batch_norm_inference",
     .version = 1,
@@ -77,6 +85,7 @@ const QnOp qn_op_batch_norm_inference = {
     QN_ATTRS(Attr, batch_norm_inference_fields),
     .infer = batch_norm_inference_infer,
     .lower = batch_norm_inference_lower,
+    .onnx_put = batch_norm_inference_put,
     QN_SAMPLES(batch_norm_inference_samples),
 };
 #endif

@@ -17,6 +17,7 @@ QN_MAP1(cast)
 #ifdef QN_HOST
 #include "ir/dtype.h"
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 
 typedef struct Attr {
     QnDtype dtype;
@@ -153,6 +154,16 @@ static const QnOnnxMap cast_onnx[] = {
     { .name = "CastLike", .since = 15, .import = cast_import_like },
 };
 
+static QnStatus cast_put(QnOnnxPut *p, const QnNode *n)
+{
+    const Attr *a = n->attr;
+    QnOnnxDef *d = qn_put_same(p, n, "Cast");
+    qn_put_attr_int(p, d, "to", qn_onnx_dtype_number(a->dtype));
+    if (!a->saturate && qn_put_opset(p) >= 19)
+        qn_put_attr_int(p, d, "saturate", 0);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_cast = {
     .name = "cast",
     .version = 1,
@@ -167,6 +178,7 @@ const QnOp qn_op_cast = {
             .ref = cast_ref, .ref_int = cast_ref_int, .finish = cast_finish, .flops = 1 },
     .device = QN_TEXT(cast),
     QN_ONNX(cast_onnx),
+    .onnx_put = cast_put,
     QN_SAMPLES(cast_samples),
 };
 #endif

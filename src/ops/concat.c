@@ -16,6 +16,7 @@ QN_KERNEL concat_two(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x0, QN_GLOBAL cons
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -167,6 +168,12 @@ static const QnOnnxMap concat_onnx[] = {
     { .name = "Concat", .since = 1, .import = concat_import },
 };
 
+static QnStatus concat_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_put_attr_int(p, qn_put_same(p, n, "Concat"), "axis", ((const Attr *)n->attr)->axis);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_concat = {
     .name = "concat",
     .version = 1,
@@ -181,6 +188,7 @@ const QnOp qn_op_concat = {
     .device = QN_TEXT(concat),
     .call = concat_call,
     QN_ONNX(concat_onnx),
+    .onnx_put = concat_put,
     QN_SAMPLES(concat_samples),
 };
 #endif

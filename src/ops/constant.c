@@ -2,6 +2,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 
 typedef struct Attr {
     QnDtype dtype;
@@ -84,6 +85,17 @@ QN_API const void *qn_constant_data(const QnValue *v)
     return v->node->op == &qn_op_constant ? ((const Attr *)v->node->attr)->data.p : NULL;
 }
 
+static QnStatus constant_put(QnOnnxPut *p, const QnNode *n)
+{
+    const Attr *a = n->attr;
+    QnTensor *t = qn_arena_alloc(p->arena, sizeof *t);
+    if (!t)
+        return QN_ENOMEM;
+    *t = (QnTensor){ .type = n->out[0].type, .data = a->data.p };
+    qn_put_tensor(p, qn_put_value(p, &n->out[0]), t);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_constant = {
     .name = "constant",
     .version = 1,
@@ -92,6 +104,7 @@ const QnOp qn_op_constant = {
     QN_ATTRS(Attr, constant_fields),
     .infer = constant_infer,
     .ref = constant_ref,
+    .onnx_put = constant_put,
     QN_SAMPLES(constant_samples),
 };
 #endif

@@ -63,6 +63,7 @@ QN_KERNEL conv_direct_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 #include "ops/onnx_window.h"
 #include "ops/util.h"
 #include "ops/window.h"
@@ -177,6 +178,18 @@ static QnStatus conv_import(QnOnnxNode *n)
 
 static const QnOnnxMap conv_onnx[] = { { .name = "Conv", .since = 1, .import = conv_import } };
 
+static QnStatus conv_put(QnOnnxPut *p, const QnNode *n)
+{
+    int spatial = n->in[0]->type.shape.rank - 2;
+    QnConvAttr a = qn_window_conv_full(n->attr, spatial);
+    QnOnnxDef *d = qn_put_same(p, n, "Conv");
+    qn_put_attr_ints(p, d, "strides", a.strides.v, spatial);
+    qn_put_attr_ints(p, d, "pads", a.pads.v, 2 * spatial);
+    qn_put_attr_ints(p, d, "dilations", a.dilations.v, spatial);
+    qn_put_attr_int(p, d, "group", a.groups);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_conv = {
     .name = "conv",
     .version = 1,
@@ -191,6 +204,7 @@ const QnOp qn_op_conv = {
     .device = QN_TEXT(conv),
     .call = conv_call,
     QN_ONNX(conv_onnx),
+    .onnx_put = conv_put,
     QN_SAMPLES(conv_samples),
 };
 #endif

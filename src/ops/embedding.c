@@ -27,6 +27,7 @@ QN_KERNEL embedding_i32(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *table, QN_GLOBA
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 #include "ops/region.h"
 
 static QnStatus embedding_infer(QnInfer *c)
@@ -91,6 +92,13 @@ QN_API QnValue *qn_embedding(QnGraph *g, QnValue *table, QnValue *ids)
     return qn_emit2(g, &qn_op_embedding, NULL, table, ids);
 }
 
+static QnStatus embedding_put(QnOnnxPut *p, const QnNode *n)
+{
+    const char *in[] = { qn_put_value(p, n->in[0]), qn_put_value(p, n->in[1]) };
+    qn_put_attr_int(p, qn_put_as(p, &n->out[0], "Gather", in, 2), "axis", 0);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_embedding = {
     .name = "embedding",
     .version = 1,
@@ -104,6 +112,7 @@ const QnOp qn_op_embedding = {
     .index_in = 2,
     .device = QN_TEXT(embedding),
     .call = embedding_call,
+    .onnx_put = embedding_put,
     QN_SAMPLES(embedding_samples),
 };
 #endif

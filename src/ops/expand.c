@@ -3,6 +3,7 @@
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -89,6 +90,21 @@ static const QnOnnxMap expand_onnx[] = {
     { .name = "Expand", .since = 8, .import = expand_import },
 };
 
+static QnStatus expand_put(QnOnnxPut *p, const QnNode *n)
+{
+    const QnShape *from = &n->in[0]->type.shape;
+    QnShape to = n->out[0].type.shape;
+    for (int k = 1; k <= to.rank; k++) /* a symbolic dim that stays is 1 for Expand */
+        if (k <= from->rank && to.dim[to.rank - k] == from->dim[from->rank - k] &&
+            to.dim[to.rank - k] < 0)
+            to.dim[to.rank - k] = 1;
+    if (!qn_shape_is_concrete(&to))
+        return qn_fail(QN_EUNSUPPORTED, "an expansion to a symbolic dim; give --batch");
+    const char *in[] = { qn_put_value(p, n->in[0]), qn_put_shape(p, &to) };
+    qn_put_as(p, &n->out[0], "Expand", in, 2);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_expand = {
     .name = "expand",
     .version = 1,
@@ -100,6 +116,7 @@ const QnOp qn_op_expand = {
     .ref = expand_ref,
     .grad = expand_grad,
     QN_ONNX(expand_onnx),
+    .onnx_put = expand_put,
     QN_SAMPLES(expand_samples),
 };
 #endif

@@ -3,6 +3,7 @@
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 
 typedef struct Attr {
     double value;
@@ -92,6 +93,22 @@ static const QnOnnxMap full_onnx[] = {
     { .name = "ConstantOfShape", .since = 9, .import = full_import },
 };
 
+static QnStatus full_put(QnOnnxPut *p, const QnNode *n)
+{
+    const Attr *a = n->attr;
+    const QnShape *s = &n->out[0].type.shape;
+    if (s->rank == 0) {
+        qn_put_as(p, &n->out[0], "Identity",
+                  (const char *[]){ qn_put_number(p, a->dtype, a->value) }, 1);
+        return qn_put_status(p);
+    }
+    if (!qn_shape_is_concrete(s))
+        return qn_fail(QN_EUNSUPPORTED, "a constant of a symbolic shape; give --batch");
+    const char *in[] = { qn_put_number(p, a->dtype, a->value), qn_put_shape(p, s) };
+    qn_put_as(p, &n->out[0], "Expand", in, 2);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_full = {
     .name = "full",
     .version = 1,
@@ -101,6 +118,7 @@ const QnOp qn_op_full = {
     .infer = full_infer,
     .ref = full_ref,
     QN_ONNX(full_onnx),
+    .onnx_put = full_put,
     QN_SAMPLES(full_samples),
 };
 #endif

@@ -9,6 +9,7 @@ QN_MAP1(gelu)
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 
 static double gelu_ref(const double *x, const double *param)
 {
@@ -48,6 +49,24 @@ static QnStatus gelu_import(QnOnnxNode *n)
 
 static const QnOnnxMap gelu_onnx[] = { { .name = "Gelu", .since = 20, .import = gelu_import } };
 
+/* Before opset 20: x / 2 (1 + erf(x / sqrt 2)). */
+static QnStatus gelu_put(QnOnnxPut *p, const QnNode *n)
+{
+    if (qn_put_opset(p) >= 20) {
+        qn_put_same(p, n, "Gelu");
+        return qn_put_status(p);
+    }
+    QnDtype t = n->out[0].type.dtype;
+    const char *x = qn_put_value(p, n->in[0]);
+    const char *z =
+        qn_put_1(p, "Mul", (const char *[]){ x, qn_put_number(p, t, 0.70710678118654752440) }, 2);
+    const char *e = qn_put_1(p, "Erf", &z, 1);
+    const char *one = qn_put_1(p, "Add", (const char *[]){ e, qn_put_number(p, t, 1) }, 2);
+    const char *half = qn_put_1(p, "Mul", (const char *[]){ x, qn_put_number(p, t, 0.5) }, 2);
+    qn_put_as(p, &n->out[0], "Mul", (const char *[]){ half, one }, 2);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_gelu = {
     .name = "gelu",
     .version = 1,
@@ -58,6 +77,7 @@ const QnOp qn_op_gelu = {
     .map = &(const QnMapInfo){ .ref = gelu_ref, .flops = 25 },
     .device = QN_TEXT(gelu),
     QN_ONNX(gelu_onnx),
+    .onnx_put = gelu_put,
     QN_SAMPLES(gelu_samples),
 };
 #endif

@@ -65,6 +65,7 @@ QN_KERNEL layer_norm_row_affine(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLO
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 #include "ops/norm.h"
 #include "ops/util.h"
 
@@ -214,6 +215,18 @@ QN_API QnValue *qn_layer_norm(QnGraph *g, QnValue *x, QnValue *scale, QnValue *b
     return qn_node_out(g, qn_layer_norm_node(g, x, scale, bias, axis, eps), 0);
 }
 
+static QnStatus layer_norm_put(QnOnnxPut *p, const QnNode *n)
+{
+    const Attr *a = n->attr;
+    const char *in[3] = { 0 }, *y = qn_put_value(p, &n->out[0]);
+    for (int i = 0; i < n->n_in && i < 3; i++)
+        in[i] = n->in[i] ? qn_put_value(p, n->in[i]) : NULL;
+    QnOnnxDef *d = qn_put_node(p, "LayerNormalization", in, n->n_in, &y, 1);
+    qn_put_attr_int(p, d, "axis", a->axis);
+    qn_put_attr_float(p, d, "epsilon", a->eps);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_layer_norm = {
     .name = "layer_norm",
     .version = 1,
@@ -230,6 +243,7 @@ const QnOp qn_op_layer_norm = {
     .inplace = 1,
     .device = QN_TEXT(layer_norm),
     .call = layer_norm_call,
+    .onnx_put = layer_norm_put,
     QN_SAMPLES(layer_norm_samples),
 };
 #endif

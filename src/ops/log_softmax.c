@@ -38,6 +38,7 @@ QN_KERNEL log_softmax_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n,
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -117,6 +118,12 @@ static const QnOnnxMap log_softmax_onnx[] = {
     { .name = "LogSoftmax", .since = 1, .import = log_softmax_import },
 };
 
+static QnStatus log_softmax_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_put_attr_int(p, qn_put_same(p, n, "LogSoftmax"), "axis", ((const Attr *)n->attr)->axis);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_log_softmax = {
     .name = "log_softmax",
     .version = 1,
@@ -132,6 +139,7 @@ const QnOp qn_op_log_softmax = {
     .device = QN_TEXT(log_softmax),
     .call = log_softmax_call,
     QN_ONNX(log_softmax_onnx),
+    .onnx_put = log_softmax_put,
     QN_SAMPLES(log_softmax_samples),
 };
 #endif

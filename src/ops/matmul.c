@@ -52,6 +52,7 @@ QN_KERNEL matmul_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/util.h"
 #include "ops/whole.h"
 
@@ -341,6 +342,42 @@ static const QnOnnxMap matmul_onnx[] = {
     { .name = "Gemm", .since = 1, .import = matmul_import_gemm },
 };
 
+static const char *matmul_put_side(QnOnnxPut *p, const QnValue *v, bool trans)
+{
+    const char *name = qn_put_value(p, v);
+    int64_t perm[QN_MAX_RANK];
+    int r = v->type.shape.rank;
+    if (!trans)
+        return name;
+    for (int i = 0; i < r; i++)
+        perm[i] = i < r - 2 ? i : i == r - 2 ? r - 1 : r - 2;
+    const char *turned = qn_put_fresh(p, "transposed");
+    qn_put_attr_ints(p, qn_put_node(p, "Transpose", &name, 1, &turned, 1), "perm", perm, r);
+    return turned;
+}
+
+/* Gemm for matrices, which has both transpositions and the bias; MatMul and Add otherwise. */
+static QnStatus matmul_put(QnOnnxPut *p, const QnNode *n)
+{
+    const Attr *a = n->attr;
+    bool bias = n->n_in > 2 && n->in[2];
+    if (n->in[0]->type.shape.rank == 2 && n->in[1]->type.shape.rank == 2) {
+        QnOnnxDef *d = qn_put_same(p, n, "Gemm");
+        qn_put_attr_int(p, d, "transA", a->trans_a);
+        qn_put_attr_int(p, d, "transB", a->trans_b);
+        return qn_put_status(p);
+    }
+    const char *in[] = { matmul_put_side(p, n->in[0], a->trans_a),
+                         matmul_put_side(p, n->in[1], a->trans_b) };
+    if (!bias) {
+        qn_put_as(p, &n->out[0], "MatMul", in, 2);
+    } else {
+        const char *sum[] = { qn_put_1(p, "MatMul", in, 2), qn_put_value(p, n->in[2]) };
+        qn_put_as(p, &n->out[0], "Add", sum, 2);
+    }
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_matmul = {
     .name = "matmul",
     .version = 1,
@@ -356,6 +393,7 @@ const QnOp qn_op_matmul = {
     .device = QN_TEXT(matmul),
     .call = matmul_call,
     QN_ONNX(matmul_onnx),
+    .onnx_put = matmul_put,
     QN_SAMPLES(matmul_samples),
 };
 #endif

@@ -42,6 +42,7 @@ QN_KERNEL max_pool_item(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long plan
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 #include "ops/onnx_window.h"
 #include "ops/ops.h"
 #include "ops/util.h"
@@ -142,6 +143,12 @@ static const QnOnnxMap max_pool_onnx[] = {
     { .name = "MaxPool", .since = 1, .import = max_pool_import },
 };
 
+static QnStatus max_pool_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_window_pool_put(p, n->attr, qn_put_same(p, n, "MaxPool"));
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_max_pool = {
     .name = "max_pool",
     .version = 1,
@@ -155,6 +162,7 @@ const QnOp qn_op_max_pool = {
     .device = QN_TEXT(max_pool),
     .call = max_pool_call,
     QN_ONNX(max_pool_onnx),
+    .onnx_put = max_pool_put,
     QN_SAMPLES(max_pool_samples),
 };
 #endif

@@ -26,6 +26,7 @@ QN_KERNEL mean_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_lon
 #ifdef QN_HOST
 #include "ops/fold.h"
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 
 static const QnAttrField mean_fields[] = { QN_REDUCE_FIELDS };
 
@@ -88,6 +89,12 @@ static const QnOnnxMap mean_onnx[] = {
     { .name = "ReduceMean", .since = 1, .import = mean_import },
 };
 
+static QnStatus mean_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_put_reduce(p, n, "ReduceMean", 18);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_mean = {
     .name = "mean",
     .version = 1,
@@ -102,6 +109,7 @@ const QnOp qn_op_mean = {
     .device = QN_TEXT(mean),
     .call = mean_call,
     QN_ONNX(mean_onnx),
+    .onnx_put = mean_put,
     QN_SAMPLES(mean_samples),
 };
 #endif

@@ -94,8 +94,6 @@ typedef struct QnOnnxNode {
     void *importer; /* src/onnx's own */
 } QnOnnxNode;
 
-typedef struct QnOnnxPut QnOnnxPut;
-
 /* A row of an operator's mapping. */
 typedef struct QnOnnxMap {
     const char *name;   /* "Relu" */
@@ -105,9 +103,6 @@ typedef struct QnOnnxMap {
      * "alpha=slope,axes=axis". ONNX attributes that are left out have the field's default. */
     QnStatus (*import)(QnOnnxNode *n);
     const char *rename;
-    /* The way back: writes our node as ONNX nodes of the newest opset (ops/onnx_put.h). NULL: rows
-     * without a function are written as they are read, others not at all. */
-    QnStatus (*put)(QnOnnxPut *p, const QnNode *n);
 } QnOnnxMap;
 
 #define QN_ONNX(table) .onnx = (table), .n_onnx = QN_COUNT(table)

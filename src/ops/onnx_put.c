@@ -1,4 +1,5 @@
 #include "ops/onnx_put.h"
+#include "ops/util.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -225,4 +226,17 @@ QnOnnxDef *qn_put_same(QnOnnxPut *p, const QnNode *n, const char *op)
     for (int i = 0; i < n->n_out; i++)
         out[i] = qn_put_value(p, &n->out[i]);
     return qn_put_node(p, op, in, n->n_in, out, n->n_out);
+}
+
+void qn_put_reduce(QnOnnxPut *p, const QnNode *n, const char *op, int64_t axes_in)
+{
+    const QnReduceAttr *a = n->attr;
+    const char *in[] = { qn_put_value(p, n->in[0]), NULL };
+    bool is_input = p->opset >= axes_in;
+    if (a->axes.n && is_input)
+        in[1] = qn_put_ints(p, a->axes.v, a->axes.n);
+    QnOnnxDef *d = qn_put_as(p, &n->out[0], op, in, 2);
+    if (a->axes.n && !is_input)
+        qn_put_attr_ints(p, d, "axes", a->axes.v, a->axes.n);
+    qn_put_attr_int(p, d, "keepdims", a->keepdims);
 }

@@ -22,7 +22,7 @@ typedef struct QnOnnxInit {
 } QnOnnxInit;
 
 /* What has been written so far; src/onnx/export.c begins and ends it. */
-struct QnOnnxPut {
+typedef struct QnOnnxPut {
     QnArena *arena;
     QnGraph *graph;
     int64_t opset;
@@ -33,7 +33,7 @@ struct QnOnnxPut {
     QnOnnxInit *init;
     int64_t n_init, cap_init;
     QnStatus st;
-};
+} QnOnnxPut;
 
 QnGraph *qn_put_graph(const QnOnnxPut *p);
 /* The name of a value that stands before the node that is written. */
@@ -63,6 +63,9 @@ QnOnnxDef *qn_put_as(QnOnnxPut *p, const QnValue *v, const char *op, const char 
                      int n_in);
 /* Our node with its inputs in order, as one ONNX node. */
 QnOnnxDef *qn_put_same(QnOnnxPut *p, const QnNode *n, const char *op);
+/* A reduction (its attributes are a QnReduceAttr), whose axes are an input from opset `axes_in` on.
+ */
+void qn_put_reduce(QnOnnxPut *p, const QnNode *n, const char *op, int64_t axes_in);
 QnStatus qn_put_status(const QnOnnxPut *p);
 QnStatus qn_put_fail(QnOnnxPut *p, QnStatus st); /* remembers it; returns it */
 int64_t qn_put_opset(const QnOnnxPut *p);

@@ -31,6 +31,7 @@ QN_KERNEL reduce_max_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, 
 #ifdef QN_HOST
 #include "ops/fold.h"
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/whole.h"
 
 static const QnAttrField reduce_max_fields[] = { QN_REDUCE_FIELDS };
@@ -119,6 +120,12 @@ static const QnOnnxMap reduce_max_onnx[] = {
     { .name = "ReduceMax", .since = 1, .import = reduce_max_import },
 };
 
+static QnStatus reduce_max_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_put_reduce(p, n, "ReduceMax", 18);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_reduce_max = {
     .name = "reduce_max",
     .version = 1,
@@ -133,6 +140,7 @@ const QnOp qn_op_reduce_max = {
     .device = QN_TEXT(reduce_max),
     .call = reduce_max_call,
     QN_ONNX(reduce_max_onnx),
+    .onnx_put = reduce_max_put,
     QN_SAMPLES(reduce_max_samples),
 };
 #endif

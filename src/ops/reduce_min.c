@@ -31,6 +31,7 @@ QN_KERNEL reduce_min_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, 
 #ifdef QN_HOST
 #include "ops/fold.h"
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/whole.h"
 
 static const QnAttrField reduce_min_fields[] = { QN_REDUCE_FIELDS };
@@ -119,6 +120,12 @@ static const QnOnnxMap reduce_min_onnx[] = {
     { .name = "ReduceMin", .since = 1, .import = reduce_min_import },
 };
 
+static QnStatus reduce_min_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_put_reduce(p, n, "ReduceMin", 18);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_reduce_min = {
     .name = "reduce_min",
     .version = 1,
@@ -133,6 +140,7 @@ const QnOp qn_op_reduce_min = {
     .device = QN_TEXT(reduce_min),
     .call = reduce_min_call,
     QN_ONNX(reduce_min_onnx),
+    .onnx_put = reduce_min_put,
     QN_SAMPLES(reduce_min_samples),
 };
 #endif

@@ -3,6 +3,7 @@
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 
 typedef struct Attr {
     QnDims dims;
@@ -148,6 +149,13 @@ static const QnOnnxMap reshape_onnx[] = {
     { .name = "Reshape", .since = 1, .import = reshape_import },
 };
 
+static QnStatus reshape_put(QnOnnxPut *p, const QnNode *n)
+{
+    const char *in[] = { qn_put_value(p, n->in[0]), qn_put_shape(p, &n->out[0].type.shape) };
+    qn_put_as(p, &n->out[0], "Reshape", in, 2);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_reshape = {
     .name = "reshape",
     .version = 1,
@@ -160,6 +168,7 @@ const QnOp qn_op_reshape = {
     .grad = reshape_grad,
     .inplace = 1,
     QN_ONNX(reshape_onnx),
+    .onnx_put = reshape_put,
     QN_SAMPLES(reshape_samples),
 };
 #endif

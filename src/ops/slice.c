@@ -13,6 +13,7 @@ QN_KERNEL slice_copy(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long count, 
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/region.h"
 
 static const QnAttrField slice_fields[] = {
@@ -132,6 +133,16 @@ static QnStatus slice_import(QnOnnxNode *n)
 
 static const QnOnnxMap slice_onnx[] = { { .name = "Slice", .since = 1, .import = slice_import } };
 
+static QnStatus slice_put(QnOnnxPut *p, const QnNode *n)
+{
+    const QnSliceAttr *a = n->attr;
+    const char *in[] = { qn_put_value(p, n->in[0]), qn_put_ints(p, a->starts.v, a->starts.n),
+                         qn_put_ints(p, a->ends.v, a->ends.n), qn_put_ints(p, a->axes.v, a->axes.n),
+                         a->steps.n ? qn_put_ints(p, a->steps.v, a->steps.n) : NULL };
+    qn_put_as(p, &n->out[0], "Slice", in, 5);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_slice = {
     .name = "slice",
     .version = 1,
@@ -145,6 +156,7 @@ const QnOp qn_op_slice = {
     .device = QN_TEXT(slice),
     .call = slice_call,
     QN_ONNX(slice_onnx),
+    .onnx_put = slice_put,
     QN_SAMPLES(slice_samples),
 };
 #endif

@@ -38,6 +38,7 @@ QN_KERNEL softmax_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -118,6 +119,12 @@ static const QnOnnxMap softmax_onnx[] = {
     { .name = "Softmax", .since = 1, .import = softmax_import },
 };
 
+static QnStatus softmax_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_put_attr_int(p, qn_put_same(p, n, "Softmax"), "axis", ((const Attr *)n->attr)->axis);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_softmax = {
     .name = "softmax",
     .version = 1,
@@ -133,6 +140,7 @@ const QnOp qn_op_softmax = {
     .device = QN_TEXT(softmax),
     .call = softmax_call,
     QN_ONNX(softmax_onnx),
+    .onnx_put = softmax_put,
     QN_SAMPLES(softmax_samples),
 };
 #endif

@@ -19,6 +19,7 @@ QN_KERNEL split_two(QN_GLOBAL QN_T *y0, QN_GLOBAL QN_T *y1, QN_GLOBAL const QN_T
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/region.h"
 
 typedef struct Attr {
@@ -198,6 +199,22 @@ static QnStatus split_import(QnOnnxNode *n)
 
 static const QnOnnxMap split_onnx[] = { { .name = "Split", .since = 1, .import = split_import } };
 
+static QnStatus split_put(QnOnnxPut *p, const QnNode *n)
+{
+    int64_t axis = ((const Attr *)n->attr)->axis, size[QN_MAX_OUT];
+    const char *out[QN_MAX_OUT];
+    axis += axis < 0 ? n->in[0]->type.shape.rank : 0;
+    for (int i = 0; i < n->n_out; i++) {
+        size[i] = n->out[i].type.shape.dim[axis];
+        out[i] = qn_put_value(p, &n->out[i]);
+        if (size[i] < 0)
+            return qn_fail(QN_EUNSUPPORTED, "a split of a symbolic dim");
+    }
+    const char *in[] = { qn_put_value(p, n->in[0]), qn_put_ints(p, size, n->n_out) };
+    qn_put_attr_int(p, qn_put_node(p, "Split", in, 2, out, n->n_out), "axis", axis);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_split = {
     .name = "split",
     .version = 1,
@@ -212,6 +229,7 @@ const QnOp qn_op_split = {
     .device = QN_TEXT(split),
     .call = split_call,
     QN_ONNX(split_onnx),
+    .onnx_put = split_put,
     QN_SAMPLES(split_samples),
 };
 #endif

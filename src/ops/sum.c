@@ -27,6 +27,7 @@ QN_KERNEL sum_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long
 #ifdef QN_HOST
 #include "ops/fold.h"
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/whole.h"
 
 static const QnAttrField sum_fields[] = { QN_REDUCE_FIELDS };
@@ -120,6 +121,12 @@ static QnStatus sum_import(QnOnnxNode *n)
 
 static const QnOnnxMap sum_onnx[] = { { .name = "ReduceSum", .since = 1, .import = sum_import } };
 
+static QnStatus sum_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_put_reduce(p, n, "ReduceSum", 13);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_sum = {
     .name = "sum",
     .version = 1,
@@ -134,6 +141,7 @@ const QnOp qn_op_sum = {
     .device = QN_TEXT(sum),
     .call = sum_call,
     QN_ONNX(sum_onnx),
+    .onnx_put = sum_put,
     QN_SAMPLES(sum_samples),
 };
 #endif

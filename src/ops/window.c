@@ -1,4 +1,6 @@
 #include "ops/window.h"
+#include "ops/onnx_put.h"
+#include "ops/onnx_put.h"
 
 #include <string.h>
 
@@ -332,4 +334,29 @@ void qn_window_avg_ref(const QnWindow *w, bool count_pad, int64_t planes, const 
         if (!backward)
             out[i] = sum / (double)count;
     }
+}
+
+/* ---- ONNX ------------------------------------------------------------------------------------ */
+
+static void put_list(QnOnnxPut *p, QnOnnxDef *d, const char *name, const QnInts *v)
+{
+    if (v->n)
+        qn_put_attr_ints(p, d, name, v->v, v->n);
+}
+
+void qn_window_pool_put(QnOnnxPut *p, const QnPoolAttr *a, QnOnnxDef *d)
+{
+    bool average = d && !strcmp(d->op, "AveragePool");
+    put_list(p, d, "kernel_shape", &a->kernel);
+    put_list(p, d, "strides", a->strides.n ? &a->strides : &a->kernel);
+    put_list(p, d, "pads", &a->pads);
+    for (int i = 0; i < a->dilations.n; i++)
+        if (average && qn_put_opset(p) < 19 && a->dilations.v[i] != 1)
+            qn_put_fail(p, qn_fail(QN_EUNSUPPORTED, "an average over a dilated window before "
+                                                    "opset 19"));
+    if (!average || qn_put_opset(p) >= 19)
+        put_list(p, d, "dilations", &a->dilations);
+    qn_put_attr_int(p, d, "ceil_mode", a->ceil_mode);
+    if (average)
+        qn_put_attr_int(p, d, "count_include_pad", a->count_include_pad);
 }

@@ -103,4 +103,9 @@ int64_t qn_window_argmax(const QnWindow *w, const double *x, int64_t o);
 void qn_window_avg_ref(const QnWindow *w, bool count_pad, int64_t planes, const double *in,
                        double *out, bool backward);
 
+/* A pool's attributes as ONNX has them. */
+struct QnOnnxPut;
+struct QnOnnxDef;
+void qn_window_pool_put(struct QnOnnxPut *p, const QnPoolAttr *a, struct QnOnnxDef *d);
+
 #endif
