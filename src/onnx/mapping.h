@@ -28,7 +28,7 @@ QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n);
     X(control)                                                                                     \
     X(folds)                                                                                       \
     X(legacy)                                                                                      \
-    X(loss) X(norm) X(recurrent) X(resize) X(select) X(sequence) X(shape) X(text) X(unique)
+    X(loss) X(norm) X(recurrent) X(resize) X(select) X(sequence) X(shape) X(text) X(tfidf) X(unique)
 #define QN_X(name) extern const QnOnnxMap qn_onnx_##name[];
 QN_ONNX_TABLES(QN_X)
 #undef QN_X

@@ -157,6 +157,32 @@ static void test_strings_that_move(void **state)
     one_close(&c);
 }
 
+/* 5 thrice, 6 once, (5,6) side by side and one apart. */
+static void test_n_grams(void **state)
+{
+    One c;
+    one_open(&c);
+    const int64_t counts[] = { 0, 2 }, indexes[] = { 2, 0, 1 }, pool[] = { 5, 6, 5, 6 };
+    const float weights[] = { 10, 20, 30 };
+    QnOnnxAttr attr[] = {
+        INT_ATTR("max_gram_length", 2),
+        INT_ATTR("max_skip_count", 1),
+        { .name = "ngram_counts", .kind = QN_ONNX_INTS, .n = 2, .ints = counts },
+        { .name = "ngram_indexes", .kind = QN_ONNX_INTS, .n = 3, .ints = indexes },
+        { .name = "pool_int64s", .kind = QN_ONNX_INTS, .n = 4, .ints = pool },
+        { .name = "weights", .kind = QN_ONNX_FLOATS, .n = 3, .floats = weights },
+        TEXT_ATTR("mode", "TFIDF"),
+    };
+    const QnTensor x = TENSOR(I64, QN_SHAPE(4), int64_t, 5, 5, 6, 5);
+    run(&c, "TfIdfVectorizer", 9, attr, 7, &x, 1, 1);
+    one_want(&c, 0, TENSOR(F32, QN_SHAPE(3), float, 20, 60, 30));
+    run(&c, "TfIdfVectorizer", 9, attr, 6, &x, 1, 1);
+    one_want(&c, 0, TENSOR(F32, QN_SHAPE(3), float, 1, 2, 3));
+    attr[4].n = 3;
+    assert_fails(one_run(&c, "TfIdfVectorizer", 9, attr, 7, &x, 1, 1), QN_EFORMAT, "no part");
+    one_close(&c);
+}
+
 static void test_refusals(void **state)
 {
     One c;
