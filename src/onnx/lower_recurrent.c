@@ -98,6 +98,17 @@ static QnValue *state_in(QnOnnxNode *n, const Form *f, int i)
     return f->batch_first ? qn_swap_axes(n->g, v, 0, 1) : v;
 }
 
+/* Lengths that the file itself gives as all steps say nothing. */
+static bool has_lengths(QnOnnxNode *n, const Form *f)
+{
+    QnInts len;
+    bool all = qn_onnx_has(n, 4) && n->in[4]->known && !n->in[4]->is_fed &&
+               qn_onnx_in_ints(n, 4, &len) == QN_OK;
+    for (int i = 0; all && i < len.n; i++)
+        all = len.v[i] == f->steps;
+    return qn_onnx_has(n, 4) && !all;
+}
+
 static void read_inputs(QnOnnxNode *n, Form *f)
 {
     bool is_lstm = f->cell.kind == QN_CELL_LSTM;
@@ -107,7 +118,7 @@ static void read_inputs(QnOnnxNode *n, Form *f)
     f->w = qn_onnx_in(n, 1);
     f->r = qn_onnx_in(n, 2);
     f->b = qn_onnx_in_or(n, 3, NULL);
-    f->lengths = qn_onnx_in_or(n, 4, NULL);
+    f->lengths = has_lengths(n, f) ? qn_onnx_in(n, 4) : NULL;
     f->h = state_in(n, f, 5);
     f->c = is_lstm ? state_in(n, f, 6) : NULL;
     f->p = is_lstm ? qn_onnx_in_or(n, 7, NULL) : NULL;

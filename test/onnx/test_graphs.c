@@ -1,4 +1,4 @@
-/* Nets as training wants them: statistics that runs keep, elements that are dropped. */
+/* Nets as one fixed graph: statistics that runs keep, elements that are dropped, lengths. */
 #include "model.h"
 #include "one_node.h"
 
@@ -55,4 +55,33 @@ static void test_batch_norm_and_dropout(void **state)
     assert_int_equal(count(g, "trainable=true"), 2);
     qn_graph_free(g);
     one_close(&c);
+}
+
+/* Lengths of the file that are all steps leave the operator whole; others are unrolled. */
+static void test_lengths_that_say_nothing(void **state)
+{
+    static const char *const in[] = { "x", "w", "r", "", "lengths" };
+    static const char *const out[] = { "y" };
+    for (int last = 2; last <= 3; last++) {
+        Made m;
+        One c;
+        one_open(&c);
+        const QnTensor w = TENSOR(F32, QN_SHAPE(1, 1, 1), float, .5f);
+        const QnTensor lengths = TENSOR(I32, QN_SHAPE(2), int32_t, 3, last);
+        const QnOnnxAttr hidden = INT_ATTR("hidden_size", 1);
+        made_begin(&m, 14);
+        m.model.path = "made.onnx";
+        made_init(&m, "w", &w);
+        made_init(&m, "r", &w);
+        made_init(&m, "lengths", &lengths);
+        made_input(&m, "x", QN_DTYPE_F32, QN_SHAPE(3, 2, 1));
+        QnOnnxDef *d = made_node(&m, "RNN", in, 5, out, 1);
+        d->attr = &hidden;
+        d->n_attr = 1;
+        made_output(&m, "y", QN_DTYPE_F32, QN_SHAPE(3, 1, 2, 1));
+        QnGraph *g = import(&m, c.device, false);
+        assert_int_equal(count(g, "rnn("), last == 3);
+        qn_graph_free(g);
+        one_close(&c);
+    }
 }
