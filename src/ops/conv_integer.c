@@ -4,6 +4,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx_window.h"
 #include "ops/region.h"
 #include "ops/window.h"
 
@@ -127,6 +128,24 @@ QN_API QnValue *qn_conv_integer(QnGraph *g, QnValue *x, QnValue *w, QnValue *x_z
                              : 2);
 }
 
+static QnStatus conv_integer_import(QnOnnxNode *n)
+{
+    const QnShape *x;
+    const QnType *w = qn_onnx_type(n, 1);
+    QnConvAttr attr;
+    QN_TRY(qn_onnx_window_input(n, &x));
+    if (!w)
+        return qn_fail(QN_EDTYPE, "input 1 must be a tensor of numbers");
+    QN_TRY(qn_onnx_window_conv(n, x, &w->shape, &attr));
+    return qn_onnx_out0(n, qn_conv_integer(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1),
+                                           qn_onnx_in_or(n, 2, NULL), qn_onnx_in_or(n, 3, NULL),
+                                           &attr));
+}
+
+static const QnOnnxMap conv_integer_onnx[] = {
+    { .name = "ConvInteger", .since = 10, .import = conv_integer_import },
+};
+
 const QnOp qn_op_conv_integer = {
     .name = "conv_integer",
     .version = 1,
@@ -138,6 +157,7 @@ const QnOp qn_op_conv_integer = {
     .infer = conv_integer_infer,
     .cost = conv_integer_cost,
     .ref = conv_integer_ref,
+    QN_ONNX(conv_integer_onnx),
     QN_SAMPLES(conv_integer_samples),
 };
 #endif

@@ -4,6 +4,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 #include "ops/quant.h"
 
 typedef struct Attr {
@@ -75,6 +76,25 @@ QN_API QnValue *qn_dequantize_linear(QnGraph *g, QnValue *x, QnValue *scale, QnV
                     (QnValue *[]){ x, scale, zero }, zero ? 3 : 2);
 }
 
+static QnStatus dequantize_linear_import(QnOnnxNode *n)
+{
+    const QnType *scale = qn_onnx_type(n, 1);
+    int64_t asked = qn_onnx_int(n, "output_dtype", 0);
+    if (!scale)
+        return qn_fail(QN_EDTYPE, "input 1, the scale, must be a tensor of numbers");
+    QnDtype to = scale->dtype;
+    if (asked && !qn_onnx_dtype(asked, &to))
+        return qn_onnx_refuse(n, "output_dtype %lld", (long long)asked);
+    QnValue *y =
+        qn_dequantize_linear(n->g, qn_onnx_in(n, 0), qn_onnx_in(n, 1), qn_onnx_in_or(n, 2, NULL),
+                             qn_onnx_int(n, "axis", 1), qn_onnx_int(n, "block_size", 0));
+    return qn_onnx_out0(n, qn_cast(n->g, y, to));
+}
+
+static const QnOnnxMap dequantize_linear_onnx[] = {
+    { .name = "DequantizeLinear", .since = 10, .import = dequantize_linear_import },
+};
+
 const QnOp qn_op_dequantize_linear = {
     .name = "dequantize_linear",
     .version = 1,
@@ -85,6 +105,7 @@ const QnOp qn_op_dequantize_linear = {
     QN_ATTRS(Attr, dequantize_linear_fields),
     .infer = dequantize_linear_infer,
     .lower = dequantize_linear_lower,
+    QN_ONNX(dequantize_linear_onnx),
     QN_SAMPLES(dequantize_linear_samples),
 };
 #endif

@@ -5,6 +5,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 #include "ops/quant.h"
 #include "ops/util.h"
 
@@ -52,6 +53,10 @@ QN_API QnNode *qn_dynamic_quantize_linear(QnGraph *g, QnValue *x)
     return qn_emit(g, &qn_op_dynamic_quantize_linear, NULL, (QnValue *[]){ x }, 1);
 }
 
+static const QnOnnxMap dynamic_quantize_linear_onnx[] = {
+    { .name = "DynamicQuantizeLinear", .since = 11 },
+};
+
 const QnOp qn_op_dynamic_quantize_linear = {
     .name = "dynamic_quantize_linear",
     .version = 1,
@@ -61,6 +66,7 @@ const QnOp qn_op_dynamic_quantize_linear = {
     .traits = QN_NO_GRAD,
     .infer = dynamic_quantize_linear_infer,
     .lower = dynamic_quantize_linear_lower,
+    QN_ONNX(dynamic_quantize_linear_onnx),
     QN_SAMPLES(dynamic_quantize_linear_samples),
 };
 #endif

@@ -4,6 +4,7 @@
 #include "ops/dialect.h"
 
 #ifdef QN_HOST
+#include "ops/onnx.h"
 #include "ops/region.h"
 
 static QnStatus matmul_integer_product(QnInfer *c)
@@ -151,6 +152,27 @@ QN_API QnValue *qn_matmul_integer(QnGraph *g, QnValue *a, QnValue *b, QnValue *a
                              : 2);
 }
 
+/* Vectors as numpy's matmul takes them: a row before, a column after. */
+static QnStatus matmul_integer_import(QnOnnxNode *n)
+{
+    int a = qn_onnx_rank(n, 0), b = qn_onnx_rank(n, 1);
+    if (a < 1 || b < 1)
+        return qn_fail(QN_ESHAPE, "its operands must be tensors of numbers, no scalars");
+    QnValue *x = qn_onnx_in(n, 0), *w = qn_onnx_in(n, 1);
+    QnValue *y = qn_matmul_integer(n->g, a == 1 ? qn_unsqueeze(n->g, x, 0) : x,
+                                   b == 1 ? qn_unsqueeze(n->g, w, 1) : w, qn_onnx_in_or(n, 2, NULL),
+                                   qn_onnx_in_or(n, 3, NULL));
+    if (b == 1)
+        y = qn_squeeze(n->g, y, -1);
+    if (a == 1)
+        y = qn_squeeze(n->g, y, b == 1 ? -1 : -2);
+    return qn_onnx_out0(n, y);
+}
+
+static const QnOnnxMap matmul_integer_onnx[] = {
+    { .name = "MatMulInteger", .since = 10, .import = matmul_integer_import },
+};
+
 const QnOp qn_op_matmul_integer = {
     .name = "matmul_integer",
     .version = 1,
@@ -161,6 +183,7 @@ const QnOp qn_op_matmul_integer = {
     .infer = matmul_integer_infer,
     .cost = matmul_integer_cost,
     .ref = matmul_integer_ref,
+    QN_ONNX(matmul_integer_onnx),
     QN_SAMPLES(matmul_integer_samples),
 };
 #endif

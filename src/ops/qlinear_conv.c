@@ -7,6 +7,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx_window.h"
 #include "ops/quant.h"
 #include "ops/region.h"
 #include "ops/window.h"
@@ -111,6 +112,27 @@ QN_API QnValue *qn_qlinear_conv(QnGraph *g, QnValue *x, QnValue *x_scale, QnValu
     return qn_emitn(g, &qn_op_qlinear_conv, attr, in, bias ? 9 : 8);
 }
 
+static QnStatus qlinear_conv_import(QnOnnxNode *n)
+{
+    const QnShape *x;
+    const QnType *w = qn_onnx_type(n, 3);
+    QnValue *in[9];
+    QnConvAttr attr;
+    QN_TRY(qn_onnx_window_input(n, &x));
+    if (!w)
+        return qn_fail(QN_EDTYPE, "input 3 must be a tensor of numbers");
+    QN_TRY(qn_onnx_window_conv(n, x, &w->shape, &attr));
+    for (int i = 0; i < 8; i++)
+        in[i] = qn_onnx_in(n, i);
+    in[8] = qn_onnx_in_or(n, 8, NULL);
+    return qn_onnx_out0(n, qn_qlinear_conv(n->g, in[0], in[1], in[2], in[3], in[4], in[5], in[6],
+                                           in[7], in[8], &attr));
+}
+
+static const QnOnnxMap qlinear_conv_onnx[] = {
+    { .name = "QLinearConv", .since = 10, .import = qlinear_conv_import },
+};
+
 const QnOp qn_op_qlinear_conv = {
     .name = "qlinear_conv",
     .version = 1,
@@ -121,6 +143,7 @@ const QnOp qn_op_qlinear_conv = {
     QN_ATTRS(QnConvAttr, qlinear_conv_fields),
     .infer = qlinear_conv_infer,
     .lower = qlinear_conv_lower,
+    QN_ONNX(qlinear_conv_onnx),
     QN_SAMPLES(qlinear_conv_samples),
 };
 #endif

@@ -6,6 +6,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 #include "ops/quant.h"
 #include "ops/region.h"
 
@@ -100,6 +101,10 @@ QN_API QnValue *qn_qlinear_matmul(QnGraph *g, QnValue *a, QnValue *a_scale, QnVa
     return qn_emitn(g, &qn_op_qlinear_matmul, NULL, in, QN_COUNT(in));
 }
 
+static const QnOnnxMap qlinear_matmul_onnx[] = {
+    { .name = "QLinearMatMul", .since = 10 },
+};
+
 const QnOp qn_op_qlinear_matmul = {
     .name = "qlinear_matmul",
     .version = 1,
@@ -108,6 +113,7 @@ const QnOp qn_op_qlinear_matmul = {
     .traits = QN_NO_GRAD,
     .infer = qlinear_matmul_infer,
     .lower = qlinear_matmul_lower,
+    QN_ONNX(qlinear_matmul_onnx),
     QN_SAMPLES(qlinear_matmul_samples),
 };
 #endif

@@ -4,6 +4,7 @@
 
 #ifdef QN_HOST
 #include "ops/norm.h"
+#include "ops/onnx.h"
 #include "ops/quant.h"
 
 typedef struct Attr {
@@ -104,6 +105,34 @@ QN_API QnValue *qn_quantize_linear_as(QnGraph *g, QnValue *x, QnValue *scale, Qn
                     (QnValue *[]){ x, scale, zero }, zero ? 3 : 2);
 }
 
+/* The type of the codes: the zero points', else what output_dtype says, else u8. The division is in
+ * the scale's type, or in that of `precision`. */
+static QnStatus quantize_linear_import(QnOnnxNode *n)
+{
+    QnDtype to = QN_DTYPE_U8, at;
+    const QnType *scale = qn_onnx_type(n, 1), *zero = qn_onnx_type(n, 2);
+    int64_t asked = qn_onnx_int(n, "output_dtype", 0), precision = qn_onnx_int(n, "precision", 0);
+    if (!scale)
+        return qn_fail(QN_EDTYPE, "input 1, the scale, must be a tensor of numbers");
+    if (asked && !qn_onnx_dtype(asked, &to))
+        return qn_onnx_refuse(n, "output_dtype %lld", (long long)asked);
+    at = scale->dtype;
+    if (precision && !qn_onnx_dtype(precision, &at))
+        return qn_onnx_refuse(n, "precision %lld", (long long)precision);
+    if (zero && asked && zero->dtype != to)
+        return qn_fail(QN_EDTYPE, "output_dtype is %s, the zero points are %s", qn_dtype_name(to),
+                       qn_dtype_name(zero->dtype));
+    QnValue *y = qn_quantize_linear_as(n->g, qn_onnx_in(n, 0), qn_cast(n->g, qn_onnx_in(n, 1), at),
+                                       qn_onnx_in_or(n, 2, NULL), zero ? zero->dtype : to,
+                                       qn_onnx_int(n, "axis", 1), qn_onnx_int(n, "block_size", 0),
+                                       qn_onnx_int(n, "saturate", 1) != 0);
+    return qn_onnx_out0(n, y);
+}
+
+static const QnOnnxMap quantize_linear_onnx[] = {
+    { .name = "QuantizeLinear", .since = 10, .import = quantize_linear_import },
+};
+
 const QnOp qn_op_quantize_linear = {
     .name = "quantize_linear",
     .version = 1,
@@ -114,6 +143,7 @@ const QnOp qn_op_quantize_linear = {
     QN_ATTRS(Attr, quantize_linear_fields),
     .infer = quantize_linear_infer,
     .lower = quantize_linear_lower,
+    QN_ONNX(quantize_linear_onnx),
     QN_SAMPLES(quantize_linear_samples),
 };
 #endif
