@@ -116,6 +116,19 @@ static QnOnnxAttrKind guess_kind(const Onnx__AttributeProto *p)
                           : QN_ONNX_INTS;
 }
 
+/* With a NUL behind: some strings are names. */
+static QnStatus read_string(QnOnnxReader *r, const Onnx__AttributeProto *p, QnOnnxAttr *a)
+{
+    size_t n = p->has_s && p->s.data ? p->s.len : 0;
+    char *s = qn_arena_alloc(r->arena, n + 1);
+    if (!s)
+        return QN_ENOMEM;
+    if (n)
+        memcpy(s, p->s.data, n);
+    a->s = (QnText){ s, n };
+    return QN_OK;
+}
+
 static QnStatus read_attr(QnOnnxReader *r, const Onnx__AttributeProto *p, const char *node,
                           QnOnnxAttr *a)
 {
@@ -128,9 +141,7 @@ static QnStatus read_attr(QnOnnxReader *r, const Onnx__AttributeProto *p, const 
     switch ((int)a->kind) {
     case QN_ONNX_FLOAT: a->f = p->f; return QN_OK;
     case QN_ONNX_INT: a->i = p->i; return QN_OK;
-    case QN_ONNX_STRING:
-        a->s = (QnText){ p->has_s && p->s.data ? (const char *)p->s.data : "", p->s.len };
-        return QN_OK;
+    case QN_ONNX_STRING: return read_string(r, p, a);
     case QN_ONNX_FLOATS: a->n = (int64_t)p->n_floats, a->floats = p->floats; return QN_OK;
     case QN_ONNX_INTS: a->n = (int64_t)p->n_ints, a->ints = p->ints; return QN_OK;
     case QN_ONNX_STRINGS: return read_strings(r, p->strings, p->n_strings, a);

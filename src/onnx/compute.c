@@ -84,7 +84,7 @@ QnStatus qn_compute(QnImporter *m, QnItem **items, int64_t n)
     char name[32];
     for (int64_t i = 0; i < n; i++) {
         snprintf(name, sizeof name, "%lld", (long long)i);
-        QN_TRY(qn_graph_output(m->graph, name, items[i]->value));
+        QN_TRY(qn_graph_output(m->graph, name, qn_value_resolve(items[i]->value)));
     }
     QN_TRY(run_graph(m, m->graph, items, n));
     QnGraph *next = qn_graph_new();
@@ -142,6 +142,7 @@ QnStatus qn_compute_constant(QnImporter *m, QnItem *item, bool *is_constant)
 {
     QN_TRY(qn_graph_check(m->graph));
     qn_graph_number(m->graph);
+    item->value = qn_value_resolve(item->value); /* a gradient may have lowered its node */
     *is_constant = mark_needed(m->graph, item->value);
     if (!*is_constant)
         return QN_OK;

@@ -22,13 +22,27 @@ const char *qn_mapping_nearest(const char *op);
 QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n);
 
 /* Compositions: tables in src/onnx/lower_*.c, each ends with an empty row. */
-#define QN_ONNX_TABLES(X)                                                                          \
-    X(attention)                                                                                   \
-    X(boxes)                                                                                       \
-    X(control)                                                                                     \
-    X(folds)                                                                                       \
-    X(legacy)                                                                                      \
-    X(loss) X(norm) X(recurrent) X(resize) X(select) X(sequence) X(shape) X(text) X(tfidf) X(unique)
+/* clang-format off */
+#define QN_ONNX_TABLES(X) \
+    X(attention) \
+    X(boxes) \
+    X(control) \
+    X(folds) \
+    X(legacy) \
+    X(loss) \
+    X(norm) \
+    X(random) \
+    X(recurrent) \
+    X(resize) \
+    X(select) \
+    X(sequence) \
+    X(shape) \
+    X(text) \
+    X(tfidf) \
+    X(training) \
+    X(unique) \
+    X(windows)
+/* clang-format on */
 #define QN_X(name) extern const QnOnnxMap qn_onnx_##name[];
 QN_ONNX_TABLES(QN_X)
 #undef QN_X

@@ -56,6 +56,9 @@ static QnStatus each_read(QnScope *s, const QnOnnxDef *d,
         if (d->in[i][0])
             QN_TRY(visit(s, d->in[i]));
     for (int i = 0; i < d->n_attr; i++) {
+        const QnOnnxAttr *a = &d->attr[i];
+        if (!strcmp(d->op, "Gradient") && !strcmp(a->name, "y") && a->kind == QN_ONNX_STRING)
+            QN_TRY(visit(s, a->s.s)); /* what is differentiated is named by an attribute */
         const QnOnnxGraph *in = d->attr[i].kind == QN_ONNX_GRAPH ? d->attr[i].graph : NULL;
         for (int64_t k = 0; in && k < in->n_nodes; k++)
             QN_TRY(each_read(s, &in->node[k], visit));

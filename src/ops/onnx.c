@@ -40,7 +40,7 @@ static QnValue *state_of(QnGraph *g, const QnItem *item)
 QnValue *qn_item_value(QnGraph *g, int64_t epoch, QnItem *item)
 {
     if (item->value && item->epoch == epoch)
-        return item->value;
+        return item->value = qn_value_resolve(item->value);
     if (!item->known || item->known->text) {
         qn_fail(QN_EDTYPE, "'%s' is no tensor of numbers", item->name);
         return qn_graph_poison(g);

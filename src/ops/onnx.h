@@ -65,7 +65,7 @@ typedef struct QnOnnxAttr {
     QnOnnxAttrKind kind;
     int64_t i;
     float f;
-    QnText s;
+    QnText s;  /* a NUL follows */
     int64_t n; /* of ints, floats, strings, tensors, graphs */
     const int64_t *ints;
     const float *floats;

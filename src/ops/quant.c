@@ -18,6 +18,15 @@ static bool is_single(const QnShape *s)
     return s->rank <= 1;
 }
 
+/* Scales and zero points: of one shape, or one number each in whatever shape. */
+static bool is_paired(const QnShape *s, const QnShape *z)
+{
+    bool fits = z->rank == s->rank;
+    for (int i = 0; fits && i < z->rank; i++)
+        fits = qn_region_may_equal(z->dim[i], s->dim[i]);
+    return fits || (is_single(s) && is_single(z));
+}
+
 static QnStatus check_blocks(const char *op, const QnShape *x, const QnShape *s, int axis,
                              int64_t block)
 {
@@ -69,10 +78,7 @@ QnStatus qn_quant_check(QnInfer *c, const char *op, const QnQuantAttr *a, QnDtyp
     if (z->dtype != code)
         return qn_fail(QN_EDTYPE, "%s: zero points are %s, quantised numbers %s; they must agree",
                        op, qn_dtype_name(z->dtype), qn_dtype_name(code));
-    bool fits = z->shape.rank == s->shape.rank;
-    for (int i = 0; fits && i < z->shape.rank; i++)
-        fits = qn_region_may_equal(z->shape.dim[i], s->shape.dim[i]);
-    if (!fits) {
+    if (!is_paired(&s->shape, &z->shape)) {
         char p[QN_TYPE_TEXT_BYTES], q[QN_TYPE_TEXT_BYTES];
         return qn_fail(QN_ESHAPE, "%s: zero points are %s, scales %s; they must agree", op,
                        qn_shape_text(&z->shape, p), qn_shape_text(&s->shape, q));
@@ -90,10 +96,7 @@ QnStatus qn_quant_check_pair(const QnInfer *c, const char *op, const char *what,
     if (z->dtype != code)
         return qn_fail(QN_EDTYPE, "%s: the zero point of %s is %s; it must be %s", op, what,
                        qn_dtype_name(z->dtype), qn_dtype_name(code));
-    bool fits = z->shape.rank == s->shape.rank;
-    for (int k = 0; fits && k < s->shape.rank; k++)
-        fits = qn_region_may_equal(z->shape.dim[k], s->shape.dim[k]);
-    if (!fits) {
+    if (!is_paired(&s->shape, &z->shape)) {
         char p[QN_TYPE_TEXT_BYTES], q[QN_TYPE_TEXT_BYTES];
         return qn_fail(QN_ESHAPE,
                        "%s: of %s the zero points are %s, the scales %s; they must agree", op, what,

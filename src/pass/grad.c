@@ -62,7 +62,7 @@ static bool has_gradient(const QnNode *n)
 }
 
 /* Lists every node on the path that has no gradient, or lowers it if it can be. */
-static QnStatus prepare_path(QnGraph *g, const QnValue *y, QnValue *const *wrt, int n_wrt)
+static QnStatus prepare_path(QnGraph *g, const QnValue *y, QnValue **wrt, int n_wrt)
 {
     bool again = true;
     while (again) { /* what a composite lowers to may hold composites */
@@ -78,6 +78,8 @@ static QnStatus prepare_path(QnGraph *g, const QnValue *y, QnValue *const *wrt, 
         if (again) {
             qn_graph_sweep(g);
             y = qn_value_resolve((QnValue *)(uintptr_t)y);
+            for (int i = 0; i < n_wrt; i++)
+                wrt[i] = qn_value_resolve(wrt[i]);
         }
     }
     char list[600] = "";
@@ -128,9 +130,14 @@ static QnStatus back_node(QnGraph *g, QnNode *n, QnValue **grads)
     return qn_graph_check(g);
 }
 
-static QnStatus grad_from(QnGraph *g, QnValue *y, QnValue *dy, QnValue *const *wrt, int n,
+static QnStatus grad_from(QnGraph *g, QnValue *y, QnValue *dy, QnValue *const *values, int n,
                           QnValue **out)
 {
+    QnValue **wrt = qn_arena_array(g->arena, (size_t)QN_MAX(n, 1), sizeof *wrt);
+    if (!wrt)
+        return QN_ENOMEM;
+    for (int i = 0; i < n; i++)
+        wrt[i] = qn_value_resolve(values[i]);
     if (qn_value_is_poison(y) || !is_real(y->type.dtype))
         return qn_fail(QN_EDTYPE, "only a floating-point value can be differentiated");
     if (dy && !qn_type_is_equal(&dy->type, &y->type))
