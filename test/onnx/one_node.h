@@ -88,7 +88,7 @@ static inline QnItem *one_item(One *c, const QnTensor *t)
 static inline QnStatus one_run(One *c, const char *op, int64_t opset, const QnOnnxAttr *attr,
                                int n_attr, const QnTensor *in, int n_in, int n_out)
 {
-    QnItem *items[NODE_IO];
+    QnItem *items[NODE_IO] = { 0 };
     for (int i = 0; i < n_in; i++)
         items[i] = in[i].data || in[i].text ? one_item(c, &in[i]) : NULL;
     return one_run_items(c, "", op, opset, attr, n_attr, items, n_in, n_out);
