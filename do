@@ -15,6 +15,7 @@ usage: ./do COMMAND [--help] [arguments]
   build           compile the library and the program, into build/
   test            install what is missing, build, lint, run every test
   test-minimal    build without any optional library and run the tests
+  test-onnx-new   run the test cases of the newest Python package onnx
   bench           measure speed beside PyTorch's and the machine's limits
   lint            layers, names, sizes, text and formatting of the sources
   asan            the tests under AddressSanitizer and UBSan
@@ -53,6 +54,13 @@ TEXT
     test-minimal) cat <<'TEXT' ;;
 usage: ./do test-minimal [arguments of ctest]
 Builds with every optional library off, into build-minimal/, and runs the tests.
+TEXT
+    test-onnx-new) cat <<'TEXT' ;;
+usage: ./do test-onnx-new [arguments of quern test-onnx]
+Builds, makes the test cases of the Python package onnx outside the tree, in
+$XDG_CACHE_HOME/quern/onnx-cases, and runs them: what does not pass, then counts by operator and
+opset. They are newer than libonnx-testdata's, which ./do test runs. QUERN_BENCH_PYTHON names a Python
+that has onnx; without it the newest is installed by pip into the virtual environment of ./do bench.
 TEXT
     bench) cat <<'TEXT' ;;
 usage: ./do bench [--quick] [--only WORD] [--busy] [--no-compile] [--no-peer] [--rounds N]
@@ -265,6 +273,21 @@ cmd_bench()
         python=$bench_venv/bin/python
     fi
     exec "$python" bench/run.py "$@"
+}
+
+cmd_test_onnx_new()
+{
+    local python=${QUERN_BENCH_PYTHON:-$bench_venv/bin/python} cases=${bench_venv%/*}/onnx-cases
+    cmd_build
+    if [[ -z ${QUERN_BENCH_PYTHON:-} ]] && ! "$python" -c 'import onnx' 2>/dev/null; then
+        say "installing onnx into $bench_venv"
+        mkdir -p "$bench_venv"
+        python3 -m venv "$bench_venv" || die "python3 with its venv module is needed"
+        "$python" -m pip install --quiet --upgrade onnx numpy ||
+            die "cannot install onnx; QUERN_BENCH_PYTHON may name a Python that has it"
+    fi
+    "$python" -W ignore tools/onnx_cases.py "$cases" || die "the cases could not be made"
+    build/quern test-onnx "$cases" "$@"
 }
 
 bench_venv=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/quern/bench-venv
