@@ -119,6 +119,7 @@ typedef struct Chunk {
 
 struct QnArena {
     Chunk *chunks;
+    size_t bytes, most; /* most 0: no limit */
 };
 
 QnArena *qn_arena_new(void)
@@ -137,6 +138,11 @@ void qn_arena_free(QnArena *arena)
     qn_free(arena);
 }
 
+void qn_arena_limit(QnArena *arena, size_t bytes)
+{
+    arena->most = bytes;
+}
+
 void *qn_arena_alloc(QnArena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
@@ -145,10 +151,16 @@ void *qn_arena_alloc(QnArena *arena, size_t bytes)
     Chunk *c = arena->chunks;
     if (!c || c->size - c->used < need) {
         size_t size = QN_MAX(need, (size_t)CHUNK_BYTES);
+        if (arena->most && (size > arena->most || arena->bytes > arena->most - size)) {
+            qn_fail(QN_ENOMEM, "%zu bytes are needed besides %zu; at most %zu may be taken", size,
+                    arena->bytes, arena->most);
+            return NULL;
+        }
         c = qn_alloc(sizeof(Chunk) + size); /* zeroed, and never handed out twice */
         if (!c)
             return NULL;
         c->size = size;
+        arena->bytes += size;
         bool keep_head = arena->chunks && size > CHUNK_BYTES; /* a big one leaves the head open */
         c->next = keep_head ? arena->chunks->next : arena->chunks;
         if (keep_head)

@@ -29,7 +29,9 @@ QnStatus qn_grow(void **items, int64_t *cap, int64_t n, size_t item_bytes);
 /* Arena: a bump allocator freed whole. Not thread-safe; one owner. */
 typedef struct QnArena QnArena;
 QnArena *qn_arena_new(void);
-void qn_arena_free(QnArena *arena);                 /* NULL is fine */
+void qn_arena_free(QnArena *arena); /* NULL is fine */
+/* Refuses (ENOMEM) what would make it hold more than so many bytes. */
+void qn_arena_limit(QnArena *arena, size_t bytes);
 void *qn_arena_alloc(QnArena *arena, size_t bytes); /* zeroed, 16-byte aligned; NULL: ENOMEM */
 void *qn_arena_array(QnArena *arena, size_t count, size_t item_bytes);
 void *qn_arena_copy(QnArena *arena, const void *src, size_t bytes);

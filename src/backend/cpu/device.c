@@ -43,9 +43,14 @@ static QnStatus cpu_open(QnDevice *d, const QnDeviceOptions *o)
     return QN_OK;
 }
 
+/* More than the machine has is refused at once: some systems promise any amount, and end the
+ * process that then uses it. */
 static void *cpu_alloc(QnDevice *d, size_t bytes)
 {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     (void)d;
+    if (pages > 0 && size > 0 && bytes / (size_t)size > (size_t)pages)
+        return NULL;
     return qn_alloc_aligned(bytes);
 }
 
