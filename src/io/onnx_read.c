@@ -111,6 +111,11 @@ static QnStatus read_defaults(QnOnnxReader *r, const Onnx__FunctionProto *p, QnO
         }
         r->owner->extra[r->owner->n_extra++] = a;
         QN_TRY(qn_onnx_read_attrs(r, &a, 1, f->name, &one));
+        if (one->ref)
+            return qn_fail(QN_EFORMAT,
+                           "%s: function '%s': the default of attribute '%s' refers to "
+                           "another",
+                           r->file, f->name, one->name);
         all[k++] = *one;
     }
     f->fallback = all;

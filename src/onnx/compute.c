@@ -18,7 +18,7 @@ static QnStatus read_output(QnImporter *m, const QnPlan *p, const char *name, Qn
         return qn_fail(QN_EINTERNAL, "output '%s' is missing", name);
     type.layout = QN_LAYOUT_PLAIN;
     int64_t bytes = qn_type_bytes(&type);
-    void *data = qn_arena_alloc(m->arena, (size_t)QN_MAX(bytes, 1));
+    void *data = qn_onnx_blocks_take(&m->blocks, (size_t)QN_MAX(bytes, 1));
     if (!data)
         return QN_ENOMEM;
     if (bytes > 0)
@@ -86,12 +86,14 @@ QnStatus qn_compute(QnImporter *m, QnItem **items, int64_t n)
         snprintf(name, sizeof name, "%lld", (long long)i);
         QN_TRY(qn_graph_output(m->graph, name, qn_value_resolve(items[i]->value)));
     }
-    QN_TRY(run_graph(m, m->graph, items, n));
+    if (n)
+        QN_TRY(run_graph(m, m->graph, items, n));
     QnGraph *next = qn_graph_new();
     if (!next)
         return QN_ENOMEM;
     qn_graph_free(m->graph);
     m->graph = next;
+    qn_arena_limit(next->arena, (size_t)m->most_bytes);
     m->epoch++;
     return QN_OK;
 }

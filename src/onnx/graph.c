@@ -86,22 +86,18 @@ QnStatus qn_onnx_import(const QnOnnxModel *model, QnDevice *d, const QnOnnxImpor
     static const QnOnnxImportOptions none;
     QnImporter m;
     QnScope s = { 0 };
-    QnArena *arena = qn_arena_new();
-    QN_TRY(arena ? QN_OK : QN_ENOMEM);
-    QnStatus st = qn_importer_open(&m, &s, model, d, arena);
+    QnStatus st = qn_importer_open(&m, &s, model, d, o ? &o->limits : NULL);
     m.training = o && o->training;
     if (st == QN_OK)
         st = build_graph(&m, o ? o : &none, problems);
     if (st == QN_OK) {
+        qn_arena_limit(m.graph->arena, 0);
         *out = m.graph;
         m.graph = NULL;
     } else if (st != QN_EUNSUPPORTED) {
         qn_fail_prefix("%s", model->path);
     }
-    qn_scope_close(&s);
-    qn_graph_free(m.graph);
-    qn_str_fini(&m.problems);
-    qn_arena_free(arena);
+    qn_importer_close(&m, &s);
     return st;
 }
 

@@ -21,41 +21,8 @@ bool qn_importer_is_unknown(const QnItem *item)
     return item->kind == QN_ITEM_TENSOR && !item->known && !item->value;
 }
 
-/* ---- what is live, and forcing --------------------------------------------------------------- */
-
-typedef struct Live {
-    QnImporter *m;
-    QnItem **item;
-    int64_t n, cap;
-} Live;
-
-static QnStatus add_live(Live *l, QnItem *item)
-{
-    if (!item)
-        return QN_OK;
-    for (int64_t i = 0; i < item->n; i++)
-        QN_TRY(add_live(l, item->item[i]));
-    if (item->kind != QN_ITEM_TENSOR || item->known || !item->value || item->epoch != l->m->epoch)
-        return QN_OK;
-    for (int64_t i = 0; i < l->n; i++)
-        if (l->item[i] == item)
-            return QN_OK;
-    QN_TRY(QN_GROW(l->item, l->cap, l->n));
-    l->item[l->n++] = item;
-    return QN_OK;
-}
-
-static QnStatus add_scopes(Live *l, const QnScope *s)
-{
-    for (; s; s = s->outer) {
-        for (int64_t i = 0; i < s->cap; i++)
-            if (s->entry[i].name && s->entry[i].item)
-                QN_TRY(add_live(l, s->entry[i].item));
-        if (s->caller)
-            QN_TRY(add_scopes(l, s->caller));
-    }
-    return QN_OK;
-}
+/* ---- forcing ----------------------------------------------------------------------------------
+ */
 
 QnStatus qn_importer_force(QnImporter *m, QnItem *item, const char *why)
 {
@@ -72,17 +39,7 @@ QnStatus qn_importer_force(QnImporter *m, QnItem *item, const char *why)
                        "%s needs the elements of '%s', which depend on the inputs' elements; the "
                        "model can be run, but is not one fixed graph",
                        why, item->name);
-    Live l = { .m = m };
-    QnStatus st = add_live(&l, item);
-    if (st == QN_OK)
-        st = add_scopes(&l, m->scope);
-    for (QnHeld *h = m->held; st == QN_OK && h; h = h->outer)
-        for (int64_t i = 0; st == QN_OK && i < h->n; i++)
-            st = add_live(&l, h->item[i]);
-    if (st == QN_OK)
-        st = qn_compute(m, l.item, l.n);
-    qn_free(l.item);
-    return st;
+    return qn_importer_cut(m, item);
 }
 
 /* ---- one node -------------------------------------------------------------------------------- */
@@ -97,6 +54,7 @@ static QnStatus bind_node(QnImporter *m, const QnOnnxDef *d, QnOnnxNode *n)
                        .n_in = d->n_in,
                        .n_out = d->n_out,
                        .training = m->training,
+                       .blocks = &m->blocks,
                        .importer = m };
     QnOnnxAttr *attr = qn_arena_array(m->arena, (size_t)d->n_attr + 1, sizeof *attr);
     bool *used = qn_arena_array(m->arena, (size_t)d->n_out + 1, sizeof *used);
@@ -195,11 +153,26 @@ static QnStatus note_problem(QnImporter *m, const QnOnnxDef *d, int64_t opset, c
     return m->problems.st;
 }
 
+/* What it reads and makes is held: a graph may end while it is under way. */
+static QnStatus call(QnImporter *m, const QnMapping *map, QnOnnxNode *n)
+{
+    QnHeld in = { n->in, n->n_in, m->held };
+    QnHeld out = { n->out, n->n_out, &in };
+    const QnNode *last = m->graph->last;
+    int64_t epoch = m->epoch;
+    m->held = &out;
+    QnStatus st = qn_text_is_move(n) ? call_on_text(m, map, n) : call_mapping(m, map, n);
+    m->held = in.outer;
+    QN_TRY(st);
+    return qn_importer_check(m, m->epoch == epoch ? last : NULL);
+}
+
 static QnStatus run_node(QnImporter *m, const QnOnnxDef *d)
 {
     QnOnnxNode n;
     QnMapping map, near;
     int64_t problems = m->n_problems;
+    QN_TRY(qn_importer_step(m));
     QN_TRY(bind_node(m, d, &n));
     for (int i = 0; i < n.n_in; i++)
         if (n.in[i] && qn_importer_is_unknown(n.in[i]))
@@ -211,7 +184,7 @@ static QnStatus run_node(QnImporter *m, const QnOnnxDef *d)
         QN_TRY(note_problem(m, d, n.opset, "not supported"));
         goto passed_over;
     } else {
-        QnStatus st = qn_text_is_move(&n) ? call_on_text(m, &map, &n) : call_mapping(m, &map, &n);
+        QnStatus st = call(m, &map, &n);
         if (st == QN_EUNSUPPORTED && qn_graph_check(m->graph) == QN_OK) {
             if (problems == m->n_problems) /* else it is noted where it lies, inside */
                 QN_TRY(note_problem(m, d, n.opset, qn_error_last()->text));
@@ -299,15 +272,25 @@ QnStatus qn_importer_graph(QnImporter *m, const QnOnnxGraph *g, QnItem *const *i
 /* ---- models ---------------------------------------------------------------------------------- */
 
 QnStatus qn_importer_open(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
-                          QnArena *arena)
+                          const QnOnnxLimits *limits)
 {
-    *m = (QnImporter){ .model = model, .device = d, .arena = arena, .scope = s };
+    *m = (QnImporter){ .model = model, .device = d, .arena = qn_arena_new(), .scope = s };
     m->graph = qn_graph_new();
-    QN_TRY(m->graph ? QN_OK : QN_ENOMEM);
+    QN_TRY(m->graph && m->arena ? QN_OK : QN_ENOMEM);
+    qn_importer_limit(m, limits);
     QN_TRY(qn_scope_open(s, model->graph, NULL));
     s->opset = model->opset;
     s->n_opset = model->n_opset;
     return set_inits(m, s, model->graph);
+}
+
+void qn_importer_close(QnImporter *m, QnScope *s)
+{
+    qn_scope_close(s);
+    qn_graph_free(m->graph);
+    qn_str_fini(&m->problems);
+    qn_onnx_blocks_free(&m->blocks);
+    qn_arena_free(m->arena);
 }
 
 QnStatus qn_importer_refuse(QnImporter *m, QnOnnxProblems *out)
@@ -324,24 +307,42 @@ QnStatus qn_importer_refuse(QnImporter *m, QnOnnxProblems *out)
                    (long long)n, qn_str_text(&m->problems));
 }
 
-static QnStatus run_model(QnImporter *m, QnItem *const *in, QnItem **out, QnOnnxProblems *problems)
+/* An item may have been in another run. */
+static void begin_item(QnItem *item)
+{
+    item->value = NULL;
+    item->epoch = -1;
+    item->round = 0;
+    for (int64_t i = 0; i < item->n; i++)
+        begin_item(item->item[i]);
+}
+
+static QnStatus run_model(QnImporter *m, QnItem *const *in, QnArena *arena, QnItem **out,
+                          QnOnnxProblems *problems)
 {
     const QnOnnxGraph *g = m->model->graph;
+    QnItem **made = qn_arena_array(m->arena, (size_t)g->n_outputs + 1, sizeof *made);
+    if (!made)
+        return QN_ENOMEM;
     m->fed = in;
     m->n_fed = g->n_inputs;
     for (int64_t i = 0; i < g->n_inputs; i++) {
         if (!in[i])
             continue;
+        QN_TRY(qn_importer_check_input(g->input[i].name, g->input[i].type, in[i]));
+        begin_item(in[i]);
         in[i]->name = g->input[i].name;
         in[i]->is_fed = in[i]->kind == QN_ITEM_TENSOR;
         QN_TRY(qn_scope_set(m->scope, g->input[i].name, in[i]));
     }
     QN_TRY(qn_importer_nodes(m, g));
-    QN_TRY(take_outputs(m->scope, g, out));
+    QN_TRY(take_outputs(m->scope, g, made));
     if (m->n_problems)
         return qn_importer_refuse(m, problems);
     for (int64_t i = 0; i < g->n_outputs; i++)
-        QN_TRY(qn_importer_finish(m, out[i]));
+        QN_TRY(qn_importer_finish(m, made[i]));
+    for (int64_t i = 0; i < g->n_outputs; i++)
+        QN_TRY(qn_importer_take(arena, made[i], &out[i]));
     return QN_OK;
 }
 
@@ -354,19 +355,24 @@ QnStatus qn_importer_finish(QnImporter *m, QnItem *item)
     return qn_importer_force(m, item, "an output");
 }
 
-QnStatus qn_onnx_run(const QnOnnxModel *model, QnDevice *d, QnItem *const *in, QnArena *arena,
-                     QnItem **out, QnOnnxProblems *problems)
+QnStatus qn_onnx_run_within(const QnOnnxModel *model, QnDevice *d, QnItem *const *in,
+                            QnArena *arena, QnItem **out, QnOnnxProblems *problems,
+                            const QnOnnxLimits *limits)
 {
     QnImporter m;
     QnScope s = { 0 };
-    QnStatus st = qn_importer_open(&m, &s, model, d, arena);
+    QnStatus st = qn_importer_open(&m, &s, model, d, limits);
     m.is_fed = true;
     if (st == QN_OK)
-        st = run_model(&m, in, out, problems);
+        st = run_model(&m, in, arena, out, problems);
     if (st != QN_OK && st != QN_EUNSUPPORTED)
         qn_fail_prefix("%s", model->path);
-    qn_scope_close(&s);
-    qn_graph_free(m.graph);
-    qn_str_fini(&m.problems);
+    qn_importer_close(&m, &s);
     return st;
+}
+
+QnStatus qn_onnx_run(const QnOnnxModel *model, QnDevice *d, QnItem *const *in, QnArena *arena,
+                     QnItem **out, QnOnnxProblems *problems)
+{
+    return qn_onnx_run_within(model, d, in, arena, out, problems, NULL);
 }

@@ -20,9 +20,13 @@ typedef struct QnHeld { /* items that a control-flow node keeps beside the scope
 typedef struct QnImporter {
     const QnOnnxModel *model;
     QnDevice *device;
-    QnArena *arena; /* items and tensors */
+    QnArena *arena;      /* items */
+    QnOnnxBlocks blocks; /* their elements and lists */
     QnGraph *graph;
     int64_t epoch;      /* number of the graph */
+    int64_t round;      /* of walks over live items */
+    int64_t most_bytes; /* of a value, and of all that is made while importing */
+    int64_t n_run, most_nodes;
     QnItem *const *fed; /* what the model's inputs were given */
     int64_t n_fed;
     bool is_fed; /* the elements of inputs are known */
@@ -34,10 +38,23 @@ typedef struct QnImporter {
     int64_t n_problems;
 } QnImporter;
 
-/* Opens the model's outermost scope, its initialisers set. On failure too, scope and graph are to
- * be closed and freed. */
+/* Opens the model's outermost scope, its initialisers set. On failure too, it is to be closed.
+ * limits may be NULL. */
 QnStatus qn_importer_open(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
-                          QnArena *arena);
+                          const QnOnnxLimits *limits);
+void qn_importer_close(QnImporter *m, QnScope *s);
+void qn_importer_limit(QnImporter *m, const QnOnnxLimits *limits);
+/* Before each node and each turn of a loop: counts, and cuts where the graph has grown long. */
+QnStatus qn_importer_step(QnImporter *m);
+/* The values of all nodes behind `last` (NULL: of all): none takes more than it may. */
+QnStatus qn_importer_check(QnImporter *m, const QnNode *last);
+/* Runs the graph so far for all that is still needed, and for `also` (may be NULL); frees what is
+ * not; a new graph begins. */
+QnStatus qn_importer_cut(QnImporter *m, QnItem *also);
+/* A given input is what the model declares. */
+QnStatus qn_importer_check_input(const char *name, const QnOnnxType *t, const QnItem *item);
+/* A copy that needs nothing but its arena. */
+QnStatus qn_importer_take(QnArena *to, const QnItem *from, QnItem **out);
 /* The error of n_problems > 0; the list goes to *out, if there is one. */
 QnStatus qn_importer_refuse(QnImporter *m, QnOnnxProblems *out);
 /* Made by a node that is not supported. */

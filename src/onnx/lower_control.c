@@ -109,6 +109,7 @@ typedef struct Loop {
 static QnStatus loop_turn(QnOnnxNode *n, Loop *l, int64_t turn, bool *go_on)
 {
     QnImporter *m = n->importer;
+    QN_TRY(qn_importer_step(m));
     QnTensor *number = qn_onnx_tensor(n, QN_DTYPE_I64, &(QnShape){ 0 });
     if (!number)
         return QN_ENOMEM;
@@ -239,6 +240,7 @@ static QnStatus scan_turns(QnOnnxNode *n, Scan *s, int64_t turns)
             piles[i] = (QnHeld){ s->pile[i].item, s->pile[i].n, m->held };
             m->held = &piles[i];
         }
+        st = qn_importer_step(m);
         for (int k = 0; st == QN_OK && k < s->n_scan_in; k++)
             st = slice_turn(n, s, k, turn, turns);
         if (st == QN_OK)
@@ -317,6 +319,7 @@ static QnItem *row_of(QnOnnxNode *n, QnItem *item, int64_t row)
 
 static QnStatus import_scan8(QnOnnxNode *n)
 {
+    QnImporter *m = n->importer;
     QnOnnxNode row = *n;
     const QnType *t = qn_onnx_type(n, 1);
     if (qn_onnx_has(n, 0))
@@ -327,8 +330,16 @@ static QnStatus import_scan8(QnOnnxNode *n)
     Pile *pile = qn_arena_array(n->arena, (size_t)n->n_out + 1, sizeof *pile);
     row.n_in = n->n_in - 1;
     row.in = qn_arena_array(n->arena, (size_t)n->n_in, sizeof(QnItem *));
-    QnStatus st = pile && row.in ? QN_OK : QN_ENOMEM;
+    QnHeld *piles = qn_arena_array(n->arena, (size_t)n->n_out + 1, sizeof *piles);
+    QnStatus st = pile && row.in && piles ? QN_OK : QN_ENOMEM;
+    QnHeld in = { row.in, row.n_in, m->held };
+    QnHeld *outer = m->held;
     for (int64_t b = 0; st == QN_OK && b < rows; b++) {
+        m->held = &in;
+        for (int i = 0; i < n->n_out; i++) {
+            piles[i] = (QnHeld){ pile[i].item, pile[i].n, m->held };
+            m->held = &piles[i];
+        }
         for (int i = 0; st == QN_OK && i < row.n_in; i++)
             if (!(row.in[i] = row_of(n, n->in[i + 1], b)))
                 st = qn_fail(QN_ESHAPE, "input %d must have a batch in front", i + 1);
@@ -338,6 +349,7 @@ static QnStatus import_scan8(QnOnnxNode *n)
         for (int i = 0; st == QN_OK && i < n->n_out; i++)
             st = push(&pile[i], row.out[i]);
     }
+    m->held = outer;
     for (int i = 0; st == QN_OK && i < n->n_out; i++)
         st = stack(n, i, &pile[i], 0, false);
     for (int i = 0; pile && i < n->n_out; i++)
@@ -365,7 +377,7 @@ static QnStatus import_sequence_map(QnOnnxNode *n)
         QnItem *s = qn_importer_item(m, n->name, NULL);
         QN_TRY(s ? QN_OK : QN_ENOMEM);
         s->kind = QN_ITEM_SEQUENCE;
-        s->item = qn_arena_array(n->arena, (size_t)turns + 1, sizeof *s->item);
+        s->item = qn_onnx_room(n, ((size_t)turns + 1) * sizeof *s->item);
         QN_TRY(s->item ? QN_OK : QN_ENOMEM);
         n->out[i] = s;
     }
@@ -377,7 +389,9 @@ static QnStatus import_sequence_map(QnOnnxNode *n)
             bool one_each = n->in[i] && n->in[i]->kind == QN_ITEM_SEQUENCE && t < n->in[i]->n;
             in[i] = one_each ? n->in[i]->item[t] : n->in[i];
         }
-        st = qn_importer_graph(m, body, in, n->n_in, out);
+        st = qn_importer_step(m);
+        if (st == QN_OK)
+            st = qn_importer_graph(m, body, in, n->n_in, out);
         for (int i = 0; st == QN_OK && i < n->n_out; i++)
             n->out[i]->item[n->out[i]->n++] = out[i];
     }

@@ -11,7 +11,11 @@ static QnItem *new_list(QnOnnxNode *n, QnItemKind kind, int64_t most)
     if (!item)
         return NULL;
     item->kind = kind;
-    item->item = qn_arena_array(n->arena, (size_t)most + 1, sizeof *item->item);
+    if (most > INT64_MAX / 16) {
+        qn_fail(QN_ENOMEM, "a sequence of %lld items", (long long)most);
+        return NULL;
+    }
+    item->item = qn_onnx_room(n, ((size_t)most + 1) * sizeof *item->item);
     return item->item ? item : NULL;
 }
 
@@ -41,8 +45,18 @@ static QnStatus position(QnOnnxNode *n, int i, int64_t count, bool insert, int64
     return QN_OK;
 }
 
+/* As ONNX has it; and lists in lists could double with each node. */
+static QnStatus must_be_tensor(const QnOnnxNode *n, int i)
+{
+    return qn_onnx_has(n, i) && n->in[i]->kind == QN_ITEM_TENSOR
+               ? QN_OK
+               : qn_fail(QN_EDTYPE, "input %d must be a tensor", i);
+}
+
 static QnStatus import_construct(QnOnnxNode *n)
 {
+    for (int i = 0; i < n->n_in; i++)
+        QN_TRY(must_be_tensor(n, i));
     QnItem *s = new_list(n, QN_ITEM_SEQUENCE, n->n_in);
     for (int i = 0; s && i < n->n_in; i++)
         s->item[s->n++] = n->in[i];
@@ -67,6 +81,7 @@ static QnStatus import_insert(QnOnnxNode *n)
 {
     QnItem *s = NULL;
     QN_TRY(sequence_of(n, 0, &s));
+    QN_TRY(must_be_tensor(n, 1));
     int64_t at = s->n;
     if (qn_onnx_has(n, 2))
         QN_TRY(position(n, 2, s->n, true, &at));
@@ -186,6 +201,8 @@ static QnStatus import_split(QnOnnxNode *n)
 
 static QnStatus import_optional(QnOnnxNode *n)
 {
+    if (qn_onnx_has(n, 0) && n->in[0]->kind == QN_ITEM_OPTIONAL)
+        return qn_fail(QN_EDTYPE, "input 0 is an optional already");
     QnItem *o = new_list(n, QN_ITEM_OPTIONAL, 1);
     if (o && qn_onnx_has(n, 0))
         o->item[o->n++] = n->in[0];

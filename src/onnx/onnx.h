@@ -12,11 +12,19 @@ typedef struct QnOnnxProblems {
     int64_t n;
 } QnOnnxProblems;
 
+/* What a model may take, whatever its file asks for. */
+typedef struct QnOnnxLimits {
+    int64_t bytes; /* of a value, and of all that lives while importing; 0: the machine's memory */
+    int64_t nodes; /* run, turns of loops counted too; 0: 2^28 */
+} QnOnnxLimits;
+
 /* Runs the model: in[i] goes to input i of its graph, NULL where an initialiser serves; out[i] gets
  * output i, with all elements known, in the arena. EUNSUPPORTED: `problems` (may be NULL) lists all
  * that is not supported. */
 QnStatus qn_onnx_run(const QnOnnxModel *m, QnDevice *d, QnItem *const *in, QnArena *arena,
                      QnItem **out, QnOnnxProblems *problems);
+QnStatus qn_onnx_run_within(const QnOnnxModel *m, QnDevice *d, QnItem *const *in, QnArena *arena,
+                            QnItem **out, QnOnnxProblems *problems, const QnOnnxLimits *limits);
 
 /* One graph with the model's inputs and outputs by their names. The model must outlive it and its
  * plans, which read the weights where they lie. EUNSUPPORTED also where it cannot
@@ -29,6 +37,7 @@ typedef struct QnOnnxImportOptions {
     bool training; /* batch norm by the batch's statistics, dropout drops */
     bool states;   /* weights (floats of the file) become states of their names, to be filled by
                     * qn_onnx_fill; otherwise constants */
+    QnOnnxLimits limits;
 } QnOnnxImportOptions;
 QnStatus qn_onnx_import(const QnOnnxModel *m, QnDevice *d, const QnOnnxImportOptions *o,
                         QnGraph **out, QnOnnxProblems *problems);

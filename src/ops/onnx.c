@@ -293,6 +293,11 @@ QnStatus qn_onnx_out_known(QnOnnxNode *n, int i, const QnTensor *t)
     return QN_OK;
 }
 
+void *qn_onnx_room(QnOnnxNode *n, size_t bytes)
+{
+    return n->blocks ? qn_onnx_blocks_take(n->blocks, bytes) : qn_arena_alloc(n->arena, bytes);
+}
+
 QnTensor *qn_onnx_tensor(QnOnnxNode *n, QnDtype dtype, const QnShape *shape)
 {
     QnTensor *t = qn_arena_alloc(n->arena, sizeof *t);
@@ -304,7 +309,7 @@ QnTensor *qn_onnx_tensor(QnOnnxNode *n, QnDtype dtype, const QnShape *shape)
         qn_fail(QN_ESHAPE, "a tensor of this shape has more elements than can be counted");
         return NULL;
     }
-    t->data = qn_arena_alloc(n->arena, (size_t)QN_MAX(bytes, 1));
+    t->data = qn_onnx_room(n, (size_t)QN_MAX(bytes, 1));
     return t->data ? t : NULL;
 }
 
@@ -312,10 +317,13 @@ QnTensor *qn_onnx_tensor_text(QnOnnxNode *n, const QnShape *shape)
 {
     QnTensor *t = qn_arena_alloc(n->arena, sizeof *t);
     int64_t count = qn_shape_count(shape);
-    if (!t || count < 0)
+    if (!t || count < 0 || count > (int64_t)(SIZE_MAX / 2 / sizeof *t->text)) {
+        if (t)
+            qn_fail(QN_ESHAPE, "a tensor of this shape has more elements than can be counted");
         return NULL;
+    }
     t->type = (QnType){ .shape = *shape };
-    t->text = qn_arena_array(n->arena, (size_t)QN_MAX(count, 1), sizeof *t->text);
+    t->text = qn_onnx_room(n, (size_t)QN_MAX(count, 1) * sizeof *t->text);
     return t->text ? t : NULL;
 }
 

@@ -8,6 +8,7 @@
 #define QN_OPS_ONNX_H
 
 #include "ir/graph.h"
+#include "ops/onnx_blocks.h"
 
 typedef struct QnText { /* bytes of a string tensor's element; not NUL-terminated */
     const char *s;
@@ -41,6 +42,7 @@ struct QnItem {
     const char *name; /* for errors; never NULL */
     QnItem **item;    /* of a sequence or an optional */
     int64_t n;
+    int64_t round; /* of the importer's last walk over live items that met it */
 };
 
 typedef enum QnOnnxAttrKind { /* numbers as in the files' AttributeProto.type */
@@ -91,7 +93,8 @@ typedef struct QnOnnxNode {
     bool training; /* BatchNormalization and Dropout as for training */
     uint64_t want; /* inputs whose elements were asked for in vain */
     int64_t epoch;
-    void *importer; /* src/onnx's own */
+    QnOnnxBlocks *blocks; /* for elements and lists; NULL: the arena */
+    void *importer;       /* src/onnx's own */
 } QnOnnxNode;
 
 /* A row of an operator's mapping. */
@@ -181,6 +184,8 @@ QnStatus qn_onnx_out(QnOnnxNode *n, int i, QnValue *v);
 QnStatus qn_onnx_out0(QnOnnxNode *n, QnValue *v); /* the first */
 QnStatus qn_onnx_out_known(QnOnnxNode *n, int i, const QnTensor *t);
 QnStatus qn_onnx_out_item(QnOnnxNode *n, int i, QnItem *item);
+/* Zeroed memory that lasts as long as an item's list or its tensor's elements are it. */
+void *qn_onnx_room(QnOnnxNode *n, size_t bytes);
 /* Zeroed elements to be filled; NULL: no memory, or a shape that overflows. */
 QnTensor *qn_onnx_tensor(QnOnnxNode *n, QnDtype dtype, const QnShape *shape);
 QnTensor *qn_onnx_tensor_text(QnOnnxNode *n, const QnShape *shape);

@@ -40,7 +40,7 @@ static inline QnStatus one_run_items(One *c, const char *domain, const char *op,
 {
     static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
     static const char *const made[] = { "s", "t", "u", "v", "w", "x", "y", "z" };
-    static const QnOnnxType any = { .kind = QN_ONNX_TYPE_TENSOR, .rank = -1 };
+    static const QnOnnxType any = { .kind = QN_ONNX_TYPE_NONE, .rank = -1 };
     const char *use[NODE_IO];
     QnOnnxInfo input[NODE_IO], output[NODE_IO];
     QnItem *given[NODE_IO];

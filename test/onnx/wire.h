@@ -5,7 +5,8 @@
 #ifndef QN_TEST_ONNX_WIRE_H
 #define QN_TEST_ONNX_WIRE_H
 
-#include "test.h"
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/compiler.h"
 
