@@ -10,6 +10,7 @@
 #include <quern/ops.h>         /* a function for each operator */
 #include <quern/nn.h>          /* layers, models, optimizers */
 #include <quern/plan.h>        /* devices, stores, plans */
+#include <quern/onnx.h>        /* ONNX models */
 #include <quern/safetensors.h> /* files of weights */
 #include <quern/npy.h>         /* files of arrays */
 

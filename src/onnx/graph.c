@@ -43,11 +43,17 @@ static QnStatus place_inputs(QnImporter *m, const QnOnnxImportOptions *o)
         const char *name = g->input[i].name;
         if (has_init(g, name))
             continue;
-        QN_TRY(input_shape(m->model, &g->input[i], o, &type));
-        QnItem *item = qn_importer_item(m, name, NULL);
+        const QnTensor *given = o->given ? o->given[i] : NULL;
+        if (given)
+            type = given->type;
+        else
+            QN_TRY(input_shape(m->model, &g->input[i], o, &type));
+        QnItem *item = qn_importer_item(m, name, given && given->data ? given : NULL);
         QN_TRY(item ? QN_OK : QN_ENOMEM);
-        item->value = qn_input(m->graph, name, type.dtype, &type.shape);
-        item->epoch = m->epoch;
+        if (!item->known) {
+            item->value = qn_input(m->graph, name, type.dtype, &type.shape);
+            item->epoch = m->epoch;
+        }
         QN_TRY(qn_scope_set(m->scope, name, item));
     }
     for (int64_t i = 0; o->states && i < g->n_inits; i++) {

@@ -30,6 +30,9 @@ QnStatus qn_onnx_run_within(const QnOnnxModel *m, QnDevice *d, QnItem *const *in
  * plans, which read the weights where they lie. EUNSUPPORTED also where it cannot
  * be one fixed graph. */
 typedef struct QnOnnxImportOptions {
+    /* By the number of the graph's input: its type, and if data is not NULL its elements, which are
+     * then part of the graph, and no input of it is left. NULL: the file's dims and those below. */
+    const QnTensor *const *given;
     const char *const *dim; /* names of dims, e.g. "batch", of the model's inputs, … */
     const int64_t *length;  /* … and what they are */
     int n_dim;
