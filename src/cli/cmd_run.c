@@ -1,5 +1,6 @@
 /* Runs an ONNX model on given inputs, or checks it against given outputs. */
 #include "cli/cli.h"
+#include "cli/run_each.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT, OUTPUT, DATA, CHECK, RTOL, ATOL, DEVICE, THREADS, JSON };
+enum { INPUT, OUTPUT, EACH, FEED, DATA, CHECK, RTOL, ATOL, DEVICE, THREADS, JSON };
 
 static const QnOption options[] = {
     [INPUT] = { "--input", 'i', QN_OPTION_MANY, "NAME=FILE",
@@ -19,6 +20,10 @@ static const QnOption options[] = {
                 0, 0 },
     [OUTPUT] = { "--output", 'o', QN_OPTION_TEXT, "DIR", "write each output there as NAME.npy", 0,
                  0 },
+    [EACH] = { "--each", 0, QN_OPTION_TEXT, "NAMES",
+               "run once for each row of these inputs; outputs are stacked", 0, 0 },
+    [FEED] = { "--feed", 0, QN_OPTION_TEXT, "IN=OUT,…",
+               "with --each: IN takes what OUT was in the run before", 0, 0 },
     [DATA] = { "--data", 0, QN_OPTION_TEXT, "DIR", "inputs from input_0.pb, input_1.pb …", 0, 0 },
     [CHECK] = { "--check", 0, QN_OPTION_FLAG, NULL,
                 "compare with --data's output_0.pb …; exit "
@@ -130,15 +135,25 @@ static QnStatus check_inputs(const Run *r)
 
 /* ---- outputs --------------------------------------------------------------------------------- */
 
-static QnStatus write_output(const Run *r, const char *name, const QnItem *item, int64_t number)
+QnStatus qn_cli_output_path(const char *folder, const char *name, int64_t number, char *out,
+                            size_t bytes)
 {
-    char path[4096], file[200];
+    char file[200];
     size_t n = 0;
     for (const char *p = name; *p && n < sizeof file - 24; p++) {
         bool odd = *p == '/' || *p == '\\' || (n == 0 && *p == '.');
         file[n++] = odd ? '_' : *p;
     }
     snprintf(file + n, sizeof file - n, number >= 0 ? ".%lld" : "", (long long)number);
+    int length = snprintf(out, bytes, "%s/%s.npy", folder, file);
+    return length > 0 && (size_t)length < bytes
+               ? QN_OK
+               : qn_fail(QN_EUSAGE, "%s: the path is too long", folder);
+}
+
+static QnStatus write_output(const Run *r, const char *name, const QnItem *item, int64_t number)
+{
+    char path[4096];
     for (int64_t i = 0; i < item->n; i++)
         QN_TRY(write_output(r, name, item->item[i], i));
     if (item->kind != QN_ITEM_TENSOR)
@@ -146,7 +161,7 @@ static QnStatus write_output(const Run *r, const char *name, const QnItem *item,
     if (item->known->text)
         return qn_fail(QN_EUNSUPPORTED, "output '%s' holds strings, which .npy has not", name);
     const QnType *t = &item->known->type;
-    snprintf(path, sizeof path, "%s/%s.npy", r->a->text[OUTPUT], file);
+    QN_TRY(qn_cli_output_path(r->a->text[OUTPUT], name, number, path, sizeof path));
     return qn_npy_write(path, t->dtype, t->shape.rank, t->shape.dim, item->known->data);
 }
 
@@ -309,7 +324,10 @@ static int run(QnArgs *a)
         st = qn_onnx_read(a->positional[0], &r.model);
     if (st == QN_OK)
         st = qn_cli_device(a->text[DEVICE], a->number[THREADS], false, &r.device);
-    if (st == QN_OK)
+    if (st == QN_OK && a->text[EACH]) {
+        QnRunEach o = { a->text[EACH], a->text[FEED], a->text[OUTPUT] };
+        code = qn_run_each(a, r.device, &o) == QN_OK ? QN_EXIT_OK : -1;
+    } else if (st == QN_OK)
         code = a->text[CHECK] ? check(&r) : run_once(&r);
     if (r.problems.n)
         fputs(qn_str_text(&r.problems.text), stderr);
@@ -330,7 +348,8 @@ const QnCommand qn_cmd_run = {
     .summary = "Run an ONNX model, or check it against expected outputs",
     .usage = "MODEL.onnx [options]",
     .examples = "  quern run model.onnx --input image=photo.npy --output results\n"
-                "  quern run model.onnx --data test_data_set_0 --check --rtol 1e-4\n",
+                "  quern run model.onnx --data test_data_set_0 --check --rtol 1e-4\n"
+                "  quern run vad.onnx -i x=frames.npy h=zeros.npy --each x --feed h=hn -o out\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,
