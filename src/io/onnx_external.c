@@ -39,7 +39,9 @@ static QnStatus open_below(const char *folder, const char *location, int *out)
         int why = errno;
         close(fd);
         if (below < 0)
-            return qn_fail(why == ELOOP || why == ENOTDIR ? QN_EFORMAT : QN_EIO,
+            return qn_fail(why == ELOOP || why == ENOTDIR ? QN_EFORMAT
+                           : why == ENOENT                ? QN_ENOTFOUND
+                                                          : QN_EIO,
                            "location '%s': '%s' cannot be opened: %s", location, part,
                            why == ELOOP ? "it is a symbolic link" : strerror(why));
         fd = below;

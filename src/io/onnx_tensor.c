@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whoever walks the rows of an empty tensor shall come to an end. */
+enum { EMPTY_MOST = 1 << 28 };
+
 /* Elements that share a byte: two of four bits. */
 static bool is_packed(QnDtype d)
 {
@@ -33,6 +36,9 @@ static QnStatus read_shape(const QnOnnxReader *r, const Onnx__TensorProto *p, co
     bool fits = true;
     for (int i = 0; i < s->rank; i++)
         fits &= !qn_mul_overflow(product, QN_MAX(s->dim[i], 1), &product);
+    if (fits && qn_shape_count(s) == 0 && product > EMPTY_MOST)
+        return qn_fail(QN_EFORMAT, "%s: tensor '%s' is empty, with dims of %lld", r->file, what,
+                       (long long)product);
     if (!fits || product > INT64_MAX / 16)
         return qn_fail(QN_EFORMAT, "%s: tensor '%s': the product of its dims overflows", r->file,
                        what);

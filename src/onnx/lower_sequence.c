@@ -146,6 +146,8 @@ static QnStatus part_lengths(QnOnnxNode *n, int64_t length, int64_t **out, int64
     if (qn_onnx_has(n, 1)) {
         QN_ONNX_NEED(n, 1);
         const QnTensor *t = n->in[1]->known;
+        if (t->text)
+            return qn_fail(QN_EDTYPE, "input 1 must hold integers");
         if (t->type.shape.rank == 1) {
             *count = t->type.shape.dim[0];
             *out = qn_arena_array(n->arena, (size_t)*count + 1, sizeof **out);
@@ -155,6 +157,9 @@ static QnStatus part_lengths(QnOnnxNode *n, int64_t length, int64_t **out, int64
                 double v;
                 size_t size = qn_dtype_bytes(t->type.dtype);
                 qn_dtype_to_f64(t->type.dtype, (const char *)t->data + (size_t)i * size, &v, 1);
+                if (!(v >= 0 && v <= (double)(length - sum)))
+                    return qn_fail(QN_ESHAPE, "part %lld has length %g, of %lld", (long long)i, v,
+                                   (long long)length);
                 (*out)[i] = (int64_t)v;
                 sum += (*out)[i];
             }
@@ -166,7 +171,7 @@ static QnStatus part_lengths(QnOnnxNode *n, int64_t length, int64_t **out, int64
     }
     if (one < 1)
         return qn_fail(QN_EARG, "parts of length %lld", (long long)one);
-    *count = (length + one - 1) / one;
+    *count = length / one + (length % one != 0);
     *out = qn_arena_array(n->arena, (size_t)*count + 1, sizeof **out);
     for (int64_t i = 0; *out && i < *count; i++)
         (*out)[i] = QN_MIN(one, length - i * one);

@@ -66,8 +66,6 @@ static const struct {
     { "Pad", EXPLODE("Pad", IN("x") IN("p")) ONE INTS("p", "1=2", "7=0 7=1125899906842624")) },
     { "ConstantOfShape of 0 rows", EXPLODE("ConstantOfShape", IN("d"))
           INTS("d", "1=3", "7=0 7=1125899906842624 7=1125899906842624")) },
-    { "rows of nothing", MODEL("5{8\"e\"2=1 1=1125899906842624 1=0}" OP("Softmax", IN("e") TO("y"))
-                                   RESULT("y")) },
     { "squares",
       MODEL(ONE INTS("k", "1=1", "7=1048576") OP("Expand", IN("x") IN("k") TO("a"))
                 INTS("c", "1=2", "7=-1 7=1") OP("Reshape", IN("a") IN("c") TO("b"))
