@@ -51,7 +51,10 @@ static QnStatus find_cases(Cases *c, const char *folder, const char *match, int 
     struct stat info;
     DIR *d = opendir(folder);
     if (!d)
-        return qn_fail(QN_EIO, "%s: %s", folder, strerror(errno));
+        return qn_fail(errno == ENOENT    ? QN_ENOTFOUND
+                       : errno == ENOTDIR ? QN_EARG
+                                          : QN_EIO,
+                       "%s: %s", folder, strerror(errno));
     QnStatus st = QN_OK;
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     if (stat(path, &info) == 0 && (!match || strstr(folder, match)))
@@ -203,6 +206,13 @@ static QnStatus put_counts(const int64_t *n)
     return st;
 }
 
+/* Folders may come from an archive of strangers: nothing in their names reaches the terminal. */
+static void print_path(const char *path)
+{
+    for (const char *p = path; *p; p++)
+        putchar((unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p);
+}
+
 static QnStatus run_cases(const QnArgs *a, const Cases *cases, int64_t *counts)
 {
     static Tally ops[512], opsets[128];
@@ -217,10 +227,12 @@ static QnStatus run_cases(const QnArgs *a, const Cases *cases, int64_t *counts)
         snprintf(opset, sizeof opset, "opset %2lld", (long long)c.opset);
         count(ops, QN_COUNT(ops), c.op[0] ? c.op : "(not read)", c.result);
         count(opsets, QN_COUNT(opsets), opset, c.result);
-        if (a->json)
+        if (a->json) {
             QN_TRY(put_case(cases->path[i], &c));
-        else if (c.result != QN_CASE_PASS)
-            printf("%s: %s: %s\n", cases->path[i], qn_case_names[c.result], c.text);
+        } else if (c.result != QN_CASE_PASS) {
+            print_path(cases->path[i]);
+            printf(": %s: %s\n", qn_case_names[c.result], c.text);
+        }
     }
     if (a->json)
         return put_counts(counts);
