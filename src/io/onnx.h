@@ -1,4 +1,4 @@
-/* ONNX files (onnx.ai's onnx.proto, IR versions 3 to 13) as plain structs, read and written through
+/* ONNX files (onnx.ai's onnx.proto, IR versions 3 to 14) as plain structs, read and written through
  * protobuf-c. What a file says is checked before it is believed: nesting, sizes, names, order; and
  * tensors outside the file are read from the model's own folder only. An error names the file and
  * the node or tensor. */

@@ -36,7 +36,7 @@ void qn_onnx_free(QnOnnxModel *m)
 
 #include <sys/mman.h>
 
-enum { IR_OLDEST = 3, IR_NEWEST = 13, OPSET_NEWEST = 26, OPSETS_MOST = 256, PARAMS_MOST = 4096 };
+enum { IR_OLDEST = 3, IR_NEWEST = 14, OPSET_NEWEST = 28, OPSETS_MOST = 256, PARAMS_MOST = 4096 };
 
 static QnStatus read_opsets(QnOnnxReader *r, Onnx__OperatorSetIdProto *const *p, size_t n,
                             const QnOnnxOpset **out)

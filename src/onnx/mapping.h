@@ -28,11 +28,15 @@ QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n);
     X(boxes) \
     X(control) \
     X(folds) \
+    X(label) \
     X(legacy) \
     X(loss) \
+    X(ml) \
     X(norm) \
     X(random) \
+    X(recent) \
     X(recurrent) \
+    X(regex) \
     X(resize) \
     X(select) \
     X(sequence) \

@@ -2,7 +2,6 @@
 #include "one_node.h"
 
 #define TRAINING          "ai.onnx.preview.training"
-#define FLOAT_ATTR(nm, v) ((QnOnnxAttr){ .name = nm, .kind = QN_ONNX_FLOAT, .f = v })
 
 static const QnTensor *out(const One *c, int i)
 {
