@@ -1,7 +1,7 @@
 /* Random numbers, windows, optimizer steps and gradients beside what ONNX's own cases have. */
 #include "one_node.h"
 
-#define TRAINING          "ai.onnx.preview.training"
+#define TRAINING "ai.onnx.preview.training"
 
 static const QnTensor *out(const One *c, int i)
 {
