@@ -9,6 +9,7 @@ typedef struct Page {
 } Page;
 
 static const Page pages[] = {
+    { "onnx.md", qn_docs_onnx },
     { "operators.md", qn_docs_operators },
     { "quern.1", qn_docs_manual },
 };

@@ -11,6 +11,8 @@ static QnValue *key_of(QnOnnxNode *n)
 {
     const QnOnnxAttr *a = qn_onnx_attr(n, "seed");
     int64_t key[2] = { n->epoch, 0 };
+    if (n->training)
+        return qn_onnx_key(n);
     uint32_t bits = (uint32_t)qn_hash_str(n->name);
     if (a && a->kind == QN_ONNX_FLOAT)
         memcpy(&bits, &a->f, sizeof bits);
