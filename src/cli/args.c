@@ -38,6 +38,7 @@ static QnStatus take_many(QnArgs *a, const QnOption *o, const char *text)
         return qn_fail(QN_EUSAGE, "%s: expected key=value, found '%s'", o->name, text);
     if (a->n_many == QN_ARGS_MAX)
         return qn_fail(QN_EUSAGE, "%s: more than %d settings", o->name, QN_ARGS_MAX);
+    a->many_of[a->n_many] = (int)(o - a->command->options);
     a->many[a->n_many++] = text;
     return QN_OK;
 }

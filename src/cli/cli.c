@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/file.h"
+#include "rt/tune.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,29 @@ int qn_cli_fail(const QnArgs *a)
     return code;
 }
 
+int qn_cli_fail_model(const QnArgs *a, const QnOnnxProblems *problems)
+{
+    bool unsupported = qn_error_last()->code == QN_EUNSUPPORTED;
+    if (problems->n)
+        fputs(qn_str_text(&problems->text), stderr);
+    int code = qn_cli_fail(a);
+    return unsupported ? QN_EXIT_UNSUPPORTED : code;
+}
+
+QnStatus qn_cli_number(const QnArgs *a, int option, double otherwise, double *out)
+{
+    char *end;
+    const char *text = a->text[option];
+    *out = otherwise;
+    if (!text)
+        return QN_OK;
+    *out = strtod(text, &end);
+    return *end || end == text || !(*out >= 0)
+               ? qn_fail(QN_EUSAGE, "%s: expected a number of at least 0, found '%s'",
+                         a->command->options[option].name, text)
+               : QN_OK;
+}
+
 QnStatus qn_cli_device(const char *name, int64_t n_threads, bool strict, QnDevice **out)
 {
     QnDeviceOptions o = { .n_threads = (int)n_threads, .strict = strict };
@@ -72,4 +96,11 @@ QnStatus qn_cli_cache_path(const char *file, char *out, size_t bytes)
                 ? snprintf(out, bytes, "%s/quern/%s", base, file)
                 : snprintf(out, bytes, "%s/.cache/quern/%s", home ? home : "/tmp", file);
     return n > 0 && (size_t)n < bytes ? QN_OK : qn_fail(QN_EARG, "the cache's path is too long");
+}
+
+QnStatus qn_cli_choices(QnChoices **out)
+{
+    char path[4096];
+    QN_TRY(qn_cli_cache_path("kernels.json", path, sizeof path));
+    return qn_choices_read(path, out);
 }

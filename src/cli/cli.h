@@ -5,7 +5,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "rt/device.h"
+#include "onnx/onnx.h"
+#include "rt/select.h"
 
 typedef enum QnExit {
     QN_EXIT_OK = 0,
@@ -42,6 +43,7 @@ typedef struct QnArgs {
     const char *text[32]; /* by option number; NULL: not given; flags: "" */
     int64_t number[32];
     const char *many[QN_ARGS_MAX];
+    int many_of[QN_ARGS_MAX]; /* number of the option that many[i] was given to */
     int n_many;
     int64_t start_ns; /* when the process began */
     bool json;
@@ -63,6 +65,13 @@ typedef struct QnCommand {
  * gives the exit code that fits its status. */
 int qn_cli_fail(const QnArgs *a);
 
+/* The same for commands on ONNX models: first the nodes that are not supported, if that is why;
+ * the code is then QN_EXIT_UNSUPPORTED. */
+int qn_cli_fail_model(const QnArgs *a, const QnOnnxProblems *problems);
+
+/* A number of at least 0 that was given to option number `option`. */
+QnStatus qn_cli_number(const QnArgs *a, int option, double otherwise, double *out);
+
 /* Prints one JSON object line from a finished writer. */
 void qn_cli_print_json(QnStr *text);
 
@@ -76,6 +85,8 @@ void qn_cli_table(FILE *out, const char *const *cells, int n_columns, int n_rows
 /* The folder that holds data which the program may keep (tuned kernels): $XDG_CACHE_HOME/quern or
  * ~/.cache/quern. */
 QnStatus qn_cli_cache_path(const char *file, char *out, size_t bytes);
+/* What `quern tune` has measured on this machine. */
+QnStatus qn_cli_choices(QnChoices **out);
 
 extern const QnCommand *const qn_cli_commands[]; /* ends with NULL */
 

@@ -1,4 +1,5 @@
 /* Writes a trained model, or an ONNX model in our words, as an ONNX file. */
+#include "cli/model_dims.h"
 #include "cli/run_setup.h"
 
 #include "base/file.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OUTPUT, OPSET, BATCH, OUTSIDE, RANDOM, FORCE, JSON };
+enum { OUTPUT, OPSET, BATCH, DIM, OUTSIDE, RANDOM, FORCE, JSON };
 
 static const QnOption options[] = {
     [OUTPUT] = { "--output", 'o', QN_OPTION_TEXT, "FILE.onnx", "where to; needed", 0, 0 },
@@ -17,6 +18,7 @@ static const QnOption options[] = {
                 QN_ONNX_OPSET_NEWEST },
     [BATCH] = { "--batch", 0, QN_OPTION_INT, "N", "a fixed batch; default: of any size", 1,
                 1 << 24 },
+    [DIM] = QN_CLI_DIM_OPTION,
     [OUTSIDE] = { "--external-data", 0, QN_OPTION_FLAG, NULL,
                   "weights in FILE.onnx.data (over 2 GB: always)", 0, 0 },
     [RANDOM] = { "--random-weights", 0, QN_OPTION_INT, "SEED",
@@ -92,7 +94,13 @@ static QnStatus randomize(const QnArgs *a, QnOnnxModel *m)
 static QnStatus export_imported(const QnArgs *a, const QnOnnxModel *m, QnDevice *d)
 {
     QnGraph *g = NULL;
-    QnOnnxImportOptions i = { .states = true, .batch = a->text[BATCH] ? a->number[BATCH] : 0 };
+    QnCliDims dims;
+    QN_TRY(qn_cli_dims(a, DIM, m, &dims));
+    QnOnnxImportOptions i = { .states = true,
+                              .batch = a->text[BATCH] ? a->number[BATCH] : 0,
+                              .dim = dims.name,
+                              .length = dims.length,
+                              .n_dim = dims.n };
     QnOnnxExportOptions o = export_options(a);
     QnStore *store = qn_store_new(d);
     QnStatus st = store ? qn_onnx_import(m, d, &i, &g, NULL) : QN_ENOMEM;
@@ -142,6 +150,8 @@ static int run(QnArgs *a)
         st = qn_fail(QN_EUSAGE, "%s is there already; --force replaces it", a->text[OUTPUT]);
     else if (a->text[RANDOM] && !is_file)
         st = qn_fail(QN_EUSAGE, "--random-weights is for ONNX models");
+    else if (a->text[DIM] && (!is_file || a->text[RANDOM]))
+        st = qn_fail(QN_EUSAGE, "--dim is for ONNX models that are written in our words");
     if (st == QN_OK)
         st = is_file ? export_file(a) : export_run(a);
     if (st == QN_OK)
@@ -157,7 +167,8 @@ const QnCommand qn_cmd_export = {
     .usage = "RUN|MODEL.onnx -o FILE.onnx [options]",
     .examples = "  quern export runs/fashion-mnist-demo -o demo.onnx\n"
                 "  quern export runs/gpt -o gpt.onnx --opset 17 --batch 1\n"
-                "  quern export light_resnet50.onnx --random-weights 1 -o resnet50.onnx\n",
+                "  quern export light_resnet50.onnx --random-weights 1 -o resnet50.onnx\n"
+                "  quern export model.onnx --dim batch=1 --dim seq=128 -o fixed.onnx\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,

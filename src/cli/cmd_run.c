@@ -1,17 +1,18 @@
 /* Runs an ONNX model on given inputs, or checks it against given outputs. */
 #include "cli/cli.h"
+#include "cli/model_dims.h"
+#include "cli/model_values.h"
 #include "cli/run_each.h"
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "io/npy.h"
 #include "onnx/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT, OUTPUT, EACH, FEED, DATA, CHECK, RTOL, ATOL, DEVICE, THREADS, JSON };
+enum { INPUT, OUTPUT, ALL, EACH, FEED, DATA, CHECK, RTOL, ATOL, DIM, DEVICE, THREADS, JSON };
 
 static const QnOption options[] = {
     [INPUT] = { "--input", 'i', QN_OPTION_MANY, "NAME=FILE",
@@ -20,6 +21,9 @@ static const QnOption options[] = {
                 0, 0 },
     [OUTPUT] = { "--output", 'o', QN_OPTION_TEXT, "DIR", "write each output there as NAME.npy", 0,
                  0 },
+    [ALL] = { "--all", 0, QN_OPTION_FLAG, NULL,
+              "with --output: every value between the nodes too, as each node computes it alone", 0,
+              0 },
     [EACH] = { "--each", 0, QN_OPTION_TEXT, "NAMES",
                "run once for each row of these inputs; outputs are stacked", 0, 0 },
     [FEED] = { "--feed", 0, QN_OPTION_TEXT, "IN=OUT,…",
@@ -31,6 +35,7 @@ static const QnOption options[] = {
                 0, 0 },
     [RTOL] = { "--rtol", 0, QN_OPTION_TEXT, "R", "relative tolerance; default 1e-3", 0, 0 },
     [ATOL] = { "--atol", 0, QN_OPTION_TEXT, "A", "absolute tolerance; default 1e-7", 0, 0 },
+    [DIM] = QN_CLI_DIM_OPTION,
     [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or opencl:0 …", 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: all cores", 1, 1024 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object an output, then a summary", 0,
@@ -40,130 +45,16 @@ static const QnOption options[] = {
 typedef struct Run {
     const QnArgs *a;
     QnOnnxModel *model;
+    QnOnnxExposed all;
+    const QnOnnxModel *shown; /* model, or all */
+    QnChoices *choices;
     QnDevice *device;
     QnArena *arena;
     QnItem **in, **out;
     QnOnnxProblems problems;
 } Run;
 
-static QnItem *new_item(Run *r, const char *name, const QnTensor *t)
-{
-    QnItem *item = qn_arena_alloc(r->arena, sizeof *item);
-    if (item)
-        *item = (QnItem){ .kind = QN_ITEM_TENSOR, .epoch = -1, .known = t, .name = name };
-    return item;
-}
-
-static QnStatus read_npy(Run *r, const char *path, QnItem **out)
-{
-    QnNpy npy;
-    QN_TRY(qn_npy_read(path, &npy));
-    QnTensor *t = qn_arena_alloc(r->arena, sizeof *t);
-    QnStatus st = t ? QN_OK : QN_ENOMEM;
-    if (t) {
-        t->type = (QnType){ .dtype = npy.dtype, .shape = qn_shape_make(npy.rank, npy.dims) };
-        int64_t bytes = qn_type_bytes(&t->type);
-        t->data = qn_arena_alloc(r->arena, (size_t)QN_MAX(bytes, 1));
-        if (t->data && bytes > 0)
-            memcpy((void *)t->data, npy.data, (size_t)bytes);
-        st = t->data && (*out = new_item(r, path, t)) ? QN_OK : QN_ENOMEM;
-    }
-    qn_npy_fini(&npy);
-    return st;
-}
-
-static QnStatus list_inputs(const Run *r, const char *what)
-{
-    QnStr names = { 0 };
-    for (int64_t i = 0; i < r->model->graph->n_inputs; i++)
-        qn_str_printf(&names, "%s%s", i ? ", " : "", r->model->graph->input[i].name);
-    QnStatus st = qn_fail(QN_EUSAGE, "%s; the model's inputs: %s", what, qn_str_text(&names));
-    qn_str_fini(&names);
-    return st;
-}
-
-static QnStatus read_input(Run *r, const char *setting)
-{
-    char what[300];
-    const QnOnnxGraph *g = r->model->graph;
-    const char *path = strchr(setting, '=') + 1;
-    size_t n = (size_t)(path - 1 - setting), len = strlen(path);
-    for (int64_t i = 0; i < g->n_inputs; i++) {
-        if (strlen(g->input[i].name) != n || strncmp(g->input[i].name, setting, n))
-            continue;
-        if (len > 3 && !strcmp(path + len - 3, ".pb"))
-            return qn_onnx_read_value(path, g->input[i].type, r->arena, &r->in[i]);
-        return read_npy(r, path, &r->in[i]);
-    }
-    snprintf(what, sizeof what, "the model has no input '%.*s'", (int)QN_MIN(n, 200), setting);
-    return list_inputs(r, what);
-}
-
-static QnStatus read_data(Run *r, const char *folder)
-{
-    char path[4096];
-    const QnOnnxGraph *g = r->model->graph;
-    for (int64_t i = 0; i < g->n_inputs; i++) {
-        snprintf(path, sizeof path, "%s/input_%lld.pb", folder, (long long)i);
-        if (qn_file_exists(path))
-            QN_TRY(qn_onnx_read_value(path, g->input[i].type, r->arena, &r->in[i]));
-    }
-    return QN_OK;
-}
-
-static bool has_initialiser(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return true;
-    return false;
-}
-
-static QnStatus check_inputs(const Run *r)
-{
-    char what[300];
-    const QnOnnxGraph *g = r->model->graph;
-    for (int64_t i = 0; i < g->n_inputs; i++)
-        if (!r->in[i] && g->input[i].type->kind != QN_ONNX_TYPE_OPTIONAL &&
-            !has_initialiser(g, g->input[i].name)) {
-            snprintf(what, sizeof what, "input '%.200s' is missing: --input %.40s=FILE.npy",
-                     g->input[i].name, g->input[i].name);
-            return list_inputs(r, what);
-        }
-    return QN_OK;
-}
-
 /* ---- outputs --------------------------------------------------------------------------------- */
-
-QnStatus qn_cli_output_path(const char *folder, const char *name, int64_t number, char *out,
-                            size_t bytes)
-{
-    char file[200];
-    size_t n = 0;
-    for (const char *p = name; *p && n < sizeof file - 24; p++) {
-        bool odd = *p == '/' || *p == '\\' || (n == 0 && *p == '.');
-        file[n++] = odd ? '_' : *p;
-    }
-    snprintf(file + n, sizeof file - n, number >= 0 ? ".%lld" : "", (long long)number);
-    int length = snprintf(out, bytes, "%s/%s.npy", folder, file);
-    return length > 0 && (size_t)length < bytes
-               ? QN_OK
-               : qn_fail(QN_EUSAGE, "%s: the path is too long", folder);
-}
-
-static QnStatus write_output(const Run *r, const char *name, const QnItem *item, int64_t number)
-{
-    char path[4096];
-    for (int64_t i = 0; i < item->n; i++)
-        QN_TRY(write_output(r, name, item->item[i], i));
-    if (item->kind != QN_ITEM_TENSOR)
-        return QN_OK;
-    if (item->known->text)
-        return qn_fail(QN_EUNSUPPORTED, "output '%s' holds strings, which .npy has not", name);
-    const QnType *t = &item->known->type;
-    QN_TRY(qn_cli_output_path(r->a->text[OUTPUT], name, number, path, sizeof path));
-    return qn_npy_write(path, t->dtype, t->shape.rank, t->shape.dim, item->known->data);
-}
 
 static void describe(const QnTensor *t, char *out, size_t bytes)
 {
@@ -208,7 +99,7 @@ static QnStatus put_output(const char *name, const QnItem *item)
 static QnStatus show_outputs(Run *r)
 {
     char text[300];
-    const QnOnnxGraph *g = r->model->graph;
+    const QnOnnxGraph *g = r->shown->graph;
     if (r->a->text[OUTPUT])
         QN_TRY(qn_file_make_dirs(r->a->text[OUTPUT]));
     for (int64_t i = 0; i < g->n_outputs; i++) {
@@ -217,7 +108,7 @@ static QnStatus show_outputs(Run *r)
         if (!item)
             continue;
         if (r->a->text[OUTPUT])
-            QN_TRY(write_output(r, name, item, -1));
+            QN_TRY(qn_cli_write_item(r->a->text[OUTPUT], name, item));
         if (r->a->json) {
             QN_TRY(put_output(name, item));
         } else if (item->kind == QN_ITEM_TENSOR) {
@@ -231,19 +122,6 @@ static QnStatus show_outputs(Run *r)
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
-
-static QnStatus number(const QnArgs *a, int option, double otherwise, double *out)
-{
-    char *end;
-    *out = otherwise;
-    if (!a->text[option])
-        return QN_OK;
-    *out = strtod(a->text[option], &end);
-    return *end || end == a->text[option] || !(*out >= 0)
-               ? qn_fail(QN_EUSAGE, "%s: expected a number of at least 0, found '%s'",
-                         options[option].name, a->text[option])
-               : QN_OK;
-}
 
 static QnStatus put_summary(const QnDifference *d, double seconds)
 {
@@ -276,9 +154,9 @@ static int check(Run *r)
                                    : qn_fail(QN_EUSAGE, "--check compares with the outputs of "
                                                         "--data DIR, which is missing");
     if (st == QN_OK)
-        st = number(r->a, RTOL, 1e-3, &tol.rtol);
+        st = qn_cli_number(r->a, RTOL, 1e-3, &tol.rtol);
     if (st == QN_OK)
-        st = number(r->a, ATOL, 1e-7, &tol.atol);
+        st = qn_cli_number(r->a, ATOL, 1e-7, &tol.atol);
     if (st == QN_OK)
         st = qn_case_check(r->model, r->a->text[DATA], r->device, &tol, &d, &r->problems);
     if (st != QN_OK)
@@ -293,26 +171,83 @@ static int check(Run *r)
     return d.is_equal ? QN_EXIT_OK : QN_EXIT_DIFFERENT;
 }
 
-static int run_once(Run *r)
+static int by_text(const void *a, const void *b)
 {
-    const QnOnnxGraph *g = r->model->graph;
-    int64_t start = qn_clock_ns();
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Two names that would be one file's ("a/b" and "a_b") are no results, but a trap. */
+static QnStatus check_paths(const Run *r)
+{
+    char path[4096];
+    const QnOnnxGraph *g = r->shown->graph;
+    const char **paths = qn_arena_array(r->arena, (size_t)g->n_outputs + 1, sizeof *paths);
+    if (!paths)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < g->n_outputs; i++) {
+        QN_TRY(qn_cli_output_path(r->a->text[OUTPUT], g->output[i].name, -1, "npy", path,
+                                  sizeof path));
+        paths[i] = qn_arena_strdup(r->arena, path);
+        if (!paths[i])
+            return QN_ENOMEM;
+    }
+    qsort(paths, (size_t)g->n_outputs, sizeof *paths, by_text);
+    for (int64_t i = 1; i < g->n_outputs; i++)
+        if (!strcmp(paths[i - 1], paths[i]))
+            return qn_fail(QN_EUSAGE,
+                           "%s would hold two values: their names differ only in what "
+                           "no file name has",
+                           paths[i]);
+    return QN_OK;
+}
+
+static QnStatus take_inputs(Run *r)
+{
+    QnCliDims dims;
+    const QnOnnxGraph *g = r->shown->graph;
     r->in = qn_arena_array(r->arena, (size_t)g->n_inputs + 1, sizeof *r->in);
     r->out = qn_arena_array(r->arena, (size_t)g->n_outputs + 1, sizeof *r->out);
-    QnStatus st = r->in && r->out ? QN_OK : QN_ENOMEM;
-    if (st == QN_OK && r->a->text[DATA])
-        st = read_data(r, r->a->text[DATA]);
-    for (int i = 0; st == QN_OK && i < r->a->n_many; i++)
-        st = read_input(r, r->a->many[i]);
+    if (!r->in || !r->out)
+        return QN_ENOMEM;
+    QN_TRY(qn_cli_dims(r->a, DIM, r->model, &dims));
+    QN_TRY(qn_cli_model_inputs(r->a, INPUT, r->model, r->a->text[DATA], r->arena, r->in));
+    return qn_cli_dims_check(r->model, r->in, &dims);
+}
+
+static int run_once(Run *r)
+{
+    int64_t start = qn_clock_ns();
+    bool all = r->a->text[ALL] != NULL;
+    QnStatus st = QN_OK;
+    r->shown = all ? &r->all.model : r->model;
+    if (all && !r->a->text[OUTPUT])
+        st = qn_fail(QN_EUSAGE, "--all writes all values to files: --output DIR is missing");
+    else if (all)
+        st = qn_onnx_expose(r->model, r->arena, &r->all);
+    if (st == QN_OK && r->a->text[OUTPUT])
+        st = check_paths(r);
     if (st == QN_OK)
-        st = check_inputs(r);
+        st = take_inputs(r);
     if (st == QN_OK)
-        st = qn_onnx_run(r->model, r->device, r->in, r->arena, r->out, &r->problems);
+        st = qn_cli_choices(&r->choices);
+    QnOnnxRunOptions o = { .choices = r->choices, .plain = all };
+    if (st == QN_OK)
+        st = qn_onnx_run_with(r->shown, r->device, r->in, r->arena, r->out, &r->problems, &o);
     if (st == QN_OK)
         st = show_outputs(r);
     if (st == QN_OK && r->a->json)
         st = put_summary(NULL, (double)(qn_clock_ns() - start) * 1e-9);
     return st == QN_OK ? QN_EXIT_OK : -1;
+}
+
+static int run_stream(const Run *r)
+{
+    QnRunEach o = { r->a->text[EACH], r->a->text[FEED], r->a->text[OUTPUT] };
+    if (r->a->text[ALL] || r->a->text[DIM] || r->a->text[DATA]) {
+        qn_fail(QN_EUSAGE, "--each goes without --all, --data and --dim");
+        return -1;
+    }
+    return qn_run_each(r->a, r->device, &o) == QN_OK ? QN_EXIT_OK : -1;
 }
 
 static int run(QnArgs *a)
@@ -324,19 +259,12 @@ static int run(QnArgs *a)
         st = qn_onnx_read(a->positional[0], &r.model);
     if (st == QN_OK)
         st = qn_cli_device(a->text[DEVICE], a->number[THREADS], false, &r.device);
-    if (st == QN_OK && a->text[EACH]) {
-        QnRunEach o = { a->text[EACH], a->text[FEED], a->text[OUTPUT] };
-        code = qn_run_each(a, r.device, &o) == QN_OK ? QN_EXIT_OK : -1;
-    } else if (st == QN_OK)
-        code = a->text[CHECK] ? check(&r) : run_once(&r);
-    if (r.problems.n)
-        fputs(qn_str_text(&r.problems.text), stderr);
-    if (code < 0) {
-        bool unsupported = qn_error_last()->code == QN_EUNSUPPORTED;
-        code = qn_cli_fail(a);
-        code = unsupported ? QN_EXIT_UNSUPPORTED : code;
-    }
+    if (st == QN_OK)
+        code = a->text[EACH] ? run_stream(&r) : a->text[CHECK] ? check(&r) : run_once(&r);
+    if (code < 0)
+        code = qn_cli_fail_model(a, &r.problems);
     qn_str_fini(&r.problems.text);
+    qn_choices_free(r.choices);
     qn_device_close(r.device);
     qn_onnx_free(r.model);
     qn_arena_free(r.arena);
@@ -349,7 +277,8 @@ const QnCommand qn_cmd_run = {
     .usage = "MODEL.onnx [options]",
     .examples = "  quern run model.onnx --input image=photo.npy --output results\n"
                 "  quern run model.onnx --data test_data_set_0 --check --rtol 1e-4\n"
-                "  quern run vad.onnx -i x=frames.npy h=zeros.npy --each x --feed h=hn -o out\n",
+                "  quern run vad.onnx -i x=frames.npy h=zeros.npy --each x --feed h=hn -o out\n"
+                "  quern run model.onnx --data set_0 --all -o values --device opencl:0\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,

@@ -1,6 +1,8 @@
 /* A model run for each row of its inputs, with states carried from run to run: streams. */
 #include "cli/run_each.h"
 
+#include "cli/model_values.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "io/npy.h"
@@ -163,8 +165,8 @@ static QnStatus write_outputs(const Each *e, const char *folder)
             return qn_fail(QN_EUNSUPPORTED, "output '%s' has too many dims to be stacked",
                            qn_model_output_name(e->model, k));
         memcpy(dims + 1, r->type.shape.dim, (size_t)r->type.shape.rank * sizeof dims[0]);
-        QN_TRY(
-            qn_cli_output_path(folder, qn_model_output_name(e->model, k), -1, path, sizeof path));
+        QN_TRY(qn_cli_output_path(folder, qn_model_output_name(e->model, k), -1, "npy", path,
+                                  sizeof path));
         QN_TRY(qn_npy_write(path, r->type.dtype, 1 + r->type.shape.rank, dims, r->data));
     }
     return QN_OK;

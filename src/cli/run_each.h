@@ -12,9 +12,4 @@ typedef struct QnRunEach {
 /* Inputs are a->many, "NAME=FILE.npy". */
 QnStatus qn_run_each(const QnArgs *a, QnDevice *d, const QnRunEach *o);
 
-/* FOLDER/NAME.npy, with ".NUMBER" if it is not negative; characters that lead elsewhere are
- * replaced. */
-QnStatus qn_cli_output_path(const char *folder, const char *name, int64_t number, char *out,
-                            size_t bytes);
-
 #endif

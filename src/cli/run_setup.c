@@ -13,9 +13,7 @@ static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const char *d
     QN_TRY(qn_cli_device(device, s->recipe->threads, strict, &s->device));
     QnSessionOptions o = *options;
     if (!o.choices) {
-        char path[4096];
-        QN_TRY(qn_cli_cache_path("kernels.json", path, sizeof path));
-        QN_TRY(qn_choices_read(path, &s->choices));
+        QN_TRY(qn_cli_choices(&s->choices));
         o.choices = s->choices;
     }
     return qn_session_new(s->recipe, spec, s->device, &o, &s->session);

@@ -53,6 +53,20 @@ static void compare_text(const QnTensor *a, const QnTensor *b, const char *name,
     }
 }
 
+static void note_worst(QnDifference *d, double got, double want, const QnShape *s, int64_t i)
+{
+    double error = fabs(got - want);
+    if (isnan(got) && isnan(want))
+        return;
+    error = isnan(error) ? INFINITY : error;
+    if (d->worst.at[0] && !(error > d->worst.error))
+        return;
+    d->worst.error = error;
+    d->worst.got = got;
+    d->worst.want = want;
+    place(s, i, d->worst.at);
+}
+
 static void compare_numbers(const QnTensor *a, const QnTensor *b, const QnTolerance *tol,
                             const char *name, QnDifference *d)
 {
@@ -74,6 +88,7 @@ static void compare_numbers(const QnTensor *a, const QnTensor *b, const QnTolera
         qn_dtype_to_f64(b->type.dtype, pb, &y, 1);
         if (isfinite(x) && isfinite(y))
             d->largest = fmax(d->largest, fabs(x - y));
+        note_worst(d, x, y, &b->type.shape, i);
         if (!exact && is_close(x, y, tol))
             continue;
         d->n_different++;

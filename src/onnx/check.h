@@ -15,6 +15,10 @@ typedef struct QnDifference {
     char text[512];      /* the first difference: place, both values; or which types */
     double largest;      /* |got - want|, over all elements of all tensors */
     int64_t n_different; /* elements */
+    struct {             /* the element that is farthest off; a NaN or infinity alone: infinitely */
+        double error, got, want;
+        char at[160]; /* "[0,2]"; empty: all numbers are the same */
+    } worst;
 } QnDifference;
 
 /* Items of the same kind; sequences item by item. Adds to *d. */

@@ -59,7 +59,7 @@ static QnStatus write_inputs(QnImporter *m, const QnGraph *g, QnPlan *p)
 static QnStatus run_graph(QnImporter *m, QnGraph *g, QnItem **items, int64_t n)
 {
     char name[32];
-    QnPipelineOptions o = { .level = QN_O2,
+    QnPipelineOptions o = { .level = m->plain ? QN_O0 : QN_O2,
                             .keep = qn_device_has_kernel,
                             .keep_ctx = m->device,
                             .tuned = qn_device_is_tuned,
@@ -67,7 +67,7 @@ static QnStatus run_graph(QnImporter *m, QnGraph *g, QnItem **items, int64_t n)
     QnPlan *p = NULL;
     QN_TRY(qn_graph_check(g));
     QN_TRY(qn_pipeline_run(g, &o));
-    QN_TRY(qn_plan_new(g, m->device, NULL, NULL, &p));
+    QN_TRY(qn_plan_new(g, m->device, NULL, &(QnPlanOptions){ .choices = m->choices }, &p));
     QnStatus st = write_inputs(m, g, p);
     if (st == QN_OK)
         st = qn_plan_run(p);

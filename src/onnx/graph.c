@@ -21,7 +21,9 @@ static QnStatus input_shape(const QnOnnxModel *m, const QnOnnxInfo *info,
         if (i == 0 && o->batch > 0)
             out->shape.dim[i] = o->batch;
         if (out->shape.dim[i] < 0)
-            return qn_fail(QN_EUSAGE, "%s: dim %d of input '%s' has no number; it is called '%s'",
+            return qn_fail(QN_EUSAGE,
+                           "%s: dim %d of input '%s' has no number; it is called '%s', and --dim "
+                           "NAME=N or, of a first dim, --batch N gives it one",
                            m->path, i, info->name, t->dim_name[i] ? t->dim_name[i] : "");
     }
     return QN_OK;

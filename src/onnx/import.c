@@ -355,14 +355,15 @@ QnStatus qn_importer_finish(QnImporter *m, QnItem *item)
     return qn_importer_force(m, item, "an output");
 }
 
-QnStatus qn_onnx_run_within(const QnOnnxModel *model, QnDevice *d, QnItem *const *in,
-                            QnArena *arena, QnItem **out, QnOnnxProblems *problems,
-                            const QnOnnxLimits *limits)
+QnStatus qn_onnx_run_with(const QnOnnxModel *model, QnDevice *d, QnItem *const *in, QnArena *arena,
+                          QnItem **out, QnOnnxProblems *problems, const QnOnnxRunOptions *o)
 {
     QnImporter m;
     QnScope s = { 0 };
-    QnStatus st = qn_importer_open(&m, &s, model, d, limits);
+    QnStatus st = qn_importer_open(&m, &s, model, d, o ? &o->limits : NULL);
     m.is_fed = true;
+    m.plain = o && o->plain;
+    m.choices = o ? o->choices : NULL;
     if (st == QN_OK)
         st = run_model(&m, in, arena, out, problems);
     if (st != QN_OK && st != QN_EUNSUPPORTED)
@@ -374,5 +375,5 @@ QnStatus qn_onnx_run_within(const QnOnnxModel *model, QnDevice *d, QnItem *const
 QnStatus qn_onnx_run(const QnOnnxModel *model, QnDevice *d, QnItem *const *in, QnArena *arena,
                      QnItem **out, QnOnnxProblems *problems)
 {
-    return qn_onnx_run_within(model, d, in, arena, out, problems, NULL);
+    return qn_onnx_run_with(model, d, in, arena, out, problems, NULL);
 }

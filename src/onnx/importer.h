@@ -30,8 +30,9 @@ typedef struct QnImporter {
     QnItem *const *fed; /* what the model's inputs were given */
     int64_t n_fed;
     bool is_fed; /* the elements of inputs are known */
-    bool training;
-    QnScope *scope; /* the innermost */
+    bool training, plain;
+    const QnChoices *choices; /* of kernels, for runs; or NULL */
+    QnScope *scope;           /* the innermost */
     QnHeld *held;
     int depth;      /* of graphs in graphs */
     QnStr problems; /* nodes that are not supported, a line each */

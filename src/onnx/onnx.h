@@ -23,8 +23,23 @@ typedef struct QnOnnxLimits {
  * that is not supported. */
 QnStatus qn_onnx_run(const QnOnnxModel *m, QnDevice *d, QnItem *const *in, QnArena *arena,
                      QnItem **out, QnOnnxProblems *problems);
-QnStatus qn_onnx_run_within(const QnOnnxModel *m, QnDevice *d, QnItem *const *in, QnArena *arena,
-                            QnItem **out, QnOnnxProblems *problems, const QnOnnxLimits *limits);
+typedef struct QnOnnxRunOptions {
+    QnOnnxLimits limits;
+    const QnChoices *choices; /* measured kernels; NULL: ranks decide */
+    bool plain; /* no pass but lowering: each value is computed as its node says, one by one */
+} QnOnnxRunOptions;
+QnStatus qn_onnx_run_with(const QnOnnxModel *m, QnDevice *d, QnItem *const *in, QnArena *arena,
+                          QnItem **out, QnOnnxProblems *problems, const QnOnnxRunOptions *o);
+
+/* A model whose outputs are all values that its nodes make, in the order of the nodes, then outputs
+ * that no node makes. It shares everything else with the one that it was made of. */
+typedef struct QnOnnxExposed {
+    QnOnnxModel model;
+    QnOnnxGraph graph;
+    const int64_t *node; /* that makes output i; -1: none */
+} QnOnnxExposed;
+/* Lists lie in the arena; *out points into itself and must stay where it is. */
+QnStatus qn_onnx_expose(const QnOnnxModel *m, QnArena *arena, QnOnnxExposed *out);
 
 /* One graph with the model's inputs and outputs by their names. The model must outlive it and its
  * plans, which read the weights where they lie. EUNSUPPORTED also where it cannot

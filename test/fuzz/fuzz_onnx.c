@@ -105,7 +105,7 @@ static void run(const QnOnnxModel *m, QnDevice *d)
     QnItem **in = qn_arena_array(arena, (size_t)g->n_inputs + 1, sizeof *in);
     QnItem **out = qn_arena_array(arena, (size_t)g->n_outputs + 1, sizeof *out);
     if (in && out)
-        (void)qn_onnx_run_within(m, d, in, arena, out, NULL, &limits);
+        (void)qn_onnx_run_with(m, d, in, arena, out, NULL, &(QnOnnxRunOptions){ .limits = limits });
     qn_arena_free(arena);
 }
 

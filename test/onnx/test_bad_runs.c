@@ -32,7 +32,8 @@ static QnStatus run_wire(const char *text, QnItem *a, QnItem *b, const QnOnnxLim
     if (!m)
         fail_msg("%s", qn_error_last()->text);
     assert_ok(qn_device_open_named("cpu", &(QnDeviceOptions){ .n_threads = 1 }, &d));
-    QnStatus st = qn_onnx_run_within(m, d, in, arena, got, NULL, l);
+    QnStatus st = qn_onnx_run_with(m, d, in, arena, got, NULL,
+                                   &(QnOnnxRunOptions){ .limits = l ? *l : (QnOnnxLimits){ 0 } });
     if (st == QN_OK && out)
         memcpy(out, got[0]->known->data, sizeof *out);
     qn_device_close(d);

@@ -1,0 +1,112 @@
+#include "cli/model_dims.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The i-th name of an open dim, each once, in the order of the inputs; NULL: there are no more. */
+static const char *open_dim(const QnOnnxModel *m, int64_t i)
+{
+    const QnOnnxGraph *g = m->graph;
+    const char *seen[QN_CLI_DIMS_MOST];
+    int n = 0;
+    for (int64_t k = 0; k < g->n_inputs; k++) {
+        const QnOnnxType *t = g->input[k].type;
+        for (int d = 0; t->kind == QN_ONNX_TYPE_TENSOR && d < t->rank; d++) {
+            const char *name = t->dim_name[d];
+            bool is_new = t->dim[d] < 0 && name && name[0] && n < QN_CLI_DIMS_MOST;
+            for (int s = 0; is_new && s < n; s++)
+                is_new = strcmp(seen[s], name) != 0;
+            if (!is_new)
+                continue;
+            if (n == i)
+                return name;
+            seen[n++] = name;
+        }
+    }
+    return NULL;
+}
+
+static QnStatus unknown_dim(const QnOnnxModel *m, const char *setting, size_t n)
+{
+    QnStr names = { 0 };
+    const char *name;
+    for (int64_t i = 0; (name = open_dim(m, i)); i++)
+        qn_str_printf(&names, "%s%s", i ? ", " : "", name);
+    QnStatus st = qn_fail(QN_EUSAGE, "--dim: no open dim of the model is called '%.*s'; %s%s",
+                          (int)QN_MIN(n, 100), setting,
+                          names.n ? "there are: " : "all of its dims are numbers or have no name",
+                          qn_str_text(&names));
+    qn_str_fini(&names);
+    return st;
+}
+
+static int find(const QnCliDims *dims, const char *name)
+{
+    for (int i = 0; i < dims->n; i++)
+        if (!strcmp(dims->name[i], name))
+            return i;
+    return -1;
+}
+
+static QnStatus take(const QnOnnxModel *m, const char *setting, QnCliDims *out)
+{
+    /* The last one: names are expressions at times ("past+n=total"). */
+    const char *equals = strrchr(setting, '='), *name = NULL;
+    size_t n = (size_t)(equals - setting);
+    char *end;
+    for (int64_t i = 0; (name = open_dim(m, i)); i++)
+        if (strlen(name) == n && !strncmp(name, setting, n))
+            break;
+    if (!name)
+        return unknown_dim(m, setting, n);
+    errno = 0;
+    long long length = strtoll(equals + 1, &end, 10);
+    if (end == equals + 1 || *end || errno || length < 1)
+        return qn_fail(QN_EUSAGE, "--dim %s: expected a whole number of at least 1, found '%s'",
+                       name, equals + 1);
+    if (find(out, name) >= 0)
+        return qn_fail(QN_EUSAGE, "--dim %s is given twice", name);
+    out->name[out->n] = name;
+    out->length[out->n++] = length;
+    return QN_OK;
+}
+
+QnStatus qn_cli_dims(const QnArgs *a, int option, const QnOnnxModel *m, QnCliDims *out)
+{
+    out->n = 0;
+    for (int i = 0; i < a->n_many; i++)
+        if (a->many_of[i] == option)
+            QN_TRY(take(m, a->many[i], out));
+    return QN_OK;
+}
+
+void qn_cli_dims_assume(const QnOnnxModel *m, int64_t length, QnCliDims *dims)
+{
+    const char *name;
+    for (int64_t i = 0; (name = open_dim(m, i)); i++) {
+        if (find(dims, name) >= 0)
+            continue;
+        dims->name[dims->n] = name;
+        dims->length[dims->n++] = length;
+    }
+}
+
+QnStatus qn_cli_dims_check(const QnOnnxModel *m, QnItem *const *in, const QnCliDims *dims)
+{
+    char text[QN_TYPE_TEXT_BYTES];
+    for (int64_t i = 0; i < m->graph->n_inputs; i++) {
+        const QnOnnxInfo *info = &m->graph->input[i];
+        if (!in[i] || in[i]->kind != QN_ITEM_TENSOR || info->type->rank < 0)
+            continue;
+        const QnType *t = &in[i]->known->type;
+        for (int d = 0; d < info->type->rank && d < t->shape.rank; d++) {
+            const char *name = info->type->dim[d] < 0 ? info->type->dim_name[d] : NULL;
+            int k = name ? find(dims, name) : -1;
+            if (k >= 0 && t->shape.dim[d] != dims->length[k])
+                return qn_fail(QN_ESHAPE, "input '%s' is %s: its dim %d is not %s=%lld", info->name,
+                               qn_type_text(t, text), d, name, (long long)dims->length[k]);
+        }
+    }
+    return QN_OK;
+}

@@ -1,0 +1,192 @@
+#include "cli/model_values.h"
+
+#include "base/file.h"
+#include "quern/npy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES = 200 };
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+QnStatus qn_cli_read_npy(const char *path, QnArena *arena, QnItem **out)
+{
+    QnNpy npy;
+    QN_TRY(qn_npy_read(path, &npy));
+    QnTensor *t = qn_arena_alloc(arena, sizeof *t);
+    QnItem *item = qn_arena_alloc(arena, sizeof *item);
+    const char *name = qn_arena_strdup(arena, path);
+    QnStatus st = t && item && name ? QN_OK : QN_ENOMEM;
+    if (st == QN_OK) {
+        t->type = (QnType){ .dtype = npy.dtype, .shape = qn_shape_make(npy.rank, npy.dims) };
+        int64_t bytes = qn_type_bytes(&t->type);
+        t->data = qn_arena_alloc(arena, (size_t)QN_MAX(bytes, 1));
+        if (t->data && bytes > 0)
+            memcpy((void *)t->data, npy.data, (size_t)bytes);
+        *item = (QnItem){ .kind = QN_ITEM_TENSOR, .epoch = -1, .known = t, .name = name };
+        st = t->data ? QN_OK : QN_ENOMEM;
+        *out = item;
+    }
+    qn_npy_fini(&npy);
+    return st;
+}
+
+static QnStatus list_inputs(const QnOnnxModel *m, const char *what)
+{
+    QnStr names = { 0 };
+    for (int64_t i = 0; i < m->graph->n_inputs; i++)
+        qn_str_printf(&names, "%s%s", i ? ", " : "", m->graph->input[i].name);
+    QnStatus st = qn_fail(QN_EUSAGE, "%s; the model's inputs: %s", what, qn_str_text(&names));
+    qn_str_fini(&names);
+    return st;
+}
+
+static QnStatus read_input(const QnOnnxModel *m, const char *setting, QnArena *arena, QnItem **in)
+{
+    char what[300];
+    const QnOnnxGraph *g = m->graph;
+    const char *path = strchr(setting, '=') + 1;
+    size_t n = (size_t)(path - 1 - setting), len = strlen(path);
+    for (int64_t i = 0; i < g->n_inputs; i++) {
+        if (strlen(g->input[i].name) != n || strncmp(g->input[i].name, setting, n))
+            continue;
+        if (len > 3 && !strcmp(path + len - 3, ".pb"))
+            return qn_onnx_read_value(path, g->input[i].type, arena, &in[i]);
+        return qn_cli_read_npy(path, arena, &in[i]);
+    }
+    snprintf(what, sizeof what, "the model has no input '%.*s'", (int)QN_MIN(n, 200), setting);
+    return list_inputs(m, what);
+}
+
+static QnStatus read_folder(const QnOnnxModel *m, const char *folder, QnArena *arena, QnItem **in)
+{
+    char path[4096];
+    const QnOnnxGraph *g = m->graph;
+    for (int64_t i = 0; i < g->n_inputs; i++) {
+        snprintf(path, sizeof path, "%s/input_%lld.pb", folder, (long long)i);
+        if (qn_file_exists(path))
+            QN_TRY(qn_onnx_read_value(path, g->input[i].type, arena, &in[i]));
+    }
+    return QN_OK;
+}
+
+static bool has_initialiser(const QnOnnxGraph *g, const char *name)
+{
+    for (int64_t i = 0; i < g->n_inits; i++)
+        if (!strcmp(g->init[i].name, name))
+            return true;
+    return false;
+}
+
+static QnStatus check_inputs(const QnOnnxModel *m, QnItem *const *in)
+{
+    char what[300];
+    const QnOnnxGraph *g = m->graph;
+    for (int64_t i = 0; i < g->n_inputs; i++)
+        if (!in[i] && g->input[i].type->kind != QN_ONNX_TYPE_OPTIONAL &&
+            !has_initialiser(g, g->input[i].name)) {
+            snprintf(what, sizeof what, "input '%.200s' is missing: --input %.40s=FILE.npy",
+                     g->input[i].name, g->input[i].name);
+            return list_inputs(m, what);
+        }
+    return QN_OK;
+}
+
+QnStatus qn_cli_model_inputs(const QnArgs *a, int option, const QnOnnxModel *m, const char *folder,
+                             QnArena *arena, QnItem **in)
+{
+    if (folder)
+        QN_TRY(read_folder(m, folder, arena, in));
+    for (int i = 0; i < a->n_many; i++)
+        if (a->many_of[i] == option)
+            QN_TRY(read_input(m, a->many[i], arena, in));
+    return check_inputs(m, in);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+QnStatus qn_cli_output_path(const char *folder, const char *name, int64_t number,
+                            const char *extension, char *out, size_t bytes)
+{
+    char file[NAME_BYTES];
+    size_t n = 0;
+    for (const char *p = name; *p && n < sizeof file - 24; p++) {
+        bool odd = *p == '/' || *p == '\\' || (n == 0 && *p == '.');
+        file[n++] = odd ? '_' : *p;
+    }
+    snprintf(file + n, sizeof file - n, number >= 0 ? ".%lld" : "", (long long)number);
+    int length = snprintf(out, bytes, "%s/%s.%s", folder, file, extension);
+    return length > 0 && (size_t)length < bytes
+               ? QN_OK
+               : qn_fail(QN_EUSAGE, "%s: the path is too long", folder);
+}
+
+static QnStatus write_item(const char *folder, const char *name, const QnItem *item, int64_t number)
+{
+    char path[4096];
+    for (int64_t i = 0; i < item->n; i++)
+        QN_TRY(write_item(folder, name, item->item[i], i));
+    if (item->kind != QN_ITEM_TENSOR)
+        return QN_OK;
+    const QnTensor *t = item->known;
+    QN_TRY(qn_cli_output_path(folder, name, number, "npy", path, sizeof path));
+    QnStatus st =
+        t->text ? QN_EUNSUPPORTED
+                : qn_npy_write(path, t->type.dtype, t->type.shape.rank, t->type.shape.dim, t->data);
+    if (st != QN_EUNSUPPORTED && st != QN_EARG)
+        return st;
+    QN_TRY(qn_cli_output_path(folder, name, number, "pb", path, sizeof path));
+    return qn_onnx_write_tensor(path, name, t);
+}
+
+QnStatus qn_cli_write_item(const char *folder, const char *name, const QnItem *item)
+{
+    return write_item(folder, name, item, -1);
+}
+
+/* As files of values are told apart: by what they hold. */
+static QnOnnxType type_like(const QnItem *like)
+{
+    static const QnOnnxType tensor = { .kind = QN_ONNX_TYPE_TENSOR, .rank = -1 };
+    QnOnnxType t = { .kind = like->kind == QN_ITEM_SEQUENCE   ? QN_ONNX_TYPE_SEQUENCE
+                             : like->kind == QN_ITEM_OPTIONAL ? QN_ONNX_TYPE_OPTIONAL
+                                                              : QN_ONNX_TYPE_TENSOR,
+                     .rank = -1,
+                     .of = &tensor };
+    if (like->kind == QN_ITEM_TENSOR && !like->known->text)
+        t.elem = qn_onnx_dtype_number(like->known->type.dtype);
+    return t;
+}
+
+static QnStatus read_item(const char *folder, const char *name, const QnItem *like, int64_t number,
+                          QnArena *arena, QnItem **out)
+{
+    char path[4096];
+    QnOnnxType type = type_like(like);
+    *out = NULL;
+    QN_TRY(qn_cli_output_path(folder, name, number, "pb", path, sizeof path));
+    if (qn_file_exists(path))
+        return qn_onnx_read_value(path, &type, arena, out);
+    QN_TRY(qn_cli_output_path(folder, name, number, "npy", path, sizeof path));
+    if (like->kind == QN_ITEM_TENSOR)
+        return qn_file_exists(path) ? qn_cli_read_npy(path, arena, out) : QN_OK;
+    QnItem *item = qn_arena_alloc(arena, sizeof *item);
+    QnItem **list = qn_arena_array(arena, (size_t)like->n + 1, sizeof(QnItem *));
+    QN_TRY(item && list ? QN_OK : QN_ENOMEM);
+    *item = (QnItem){ .kind = like->kind, .epoch = -1, .name = like->name, .item = list };
+    while (item->n < like->n) {
+        QN_TRY(read_item(folder, name, like->item[item->n], item->n, arena, &list[item->n]));
+        if (!list[item->n])
+            break;
+        item->n++;
+    }
+    *out = item->n ? item : NULL;
+    return QN_OK;
+}
+
+QnStatus qn_cli_read_item(const char *folder, const char *name, const QnItem *like, QnArena *arena,
+                          QnItem **out)
+{
+    return read_item(folder, name, like, -1, arena, out);
+}
