@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "onnx/mapping.h"
 #include "onnx/onnx.h"
 #include "onnx/wire.h"
 
@@ -63,14 +64,133 @@ static const char *const seeds[] = {
               OP("ReduceSum", IN("x") TO("y")) RESULT("y") RESULT("s")),
 };
 
-/* Models are rarely found by chance. */
+/* ---- changes that leave the lengths right: bytes changed at random rarely do ------------------
+ */
+
+typedef struct Change {
+    unsigned random;
+    int64_t at, target; /* counted fields; the one to change */
+} Change;
+
+static unsigned roll(Change *c, unsigned sides)
+{
+    c->random ^= c->random << 13;
+    c->random ^= c->random >> 17;
+    c->random ^= c->random << 5;
+    return c->random % sides;
+}
+
+static uint64_t take_number(const uint8_t **p, const uint8_t *end)
+{
+    uint64_t v = 0;
+    for (int shift = 0; *p < end && shift < 64; shift += 7) {
+        v |= (uint64_t)(**p & 0x7f) << shift;
+        if (*(*p)++ < 0x80)
+            break;
+    }
+    return v;
+}
+
+/* One field; its payload from *body to *p. false: these bytes are no message. */
+static bool take_field(const uint8_t **p, const uint8_t *end, uint64_t *tag, const uint8_t **body)
+{
+    *tag = take_number(p, end);
+    *body = *p;
+    if (*tag >> 3 == 0 || *tag >> 3 > 100)
+        return false;
+    uint64_t n = (*tag & 7) == 1 ? 8 : (*tag & 7) == 5 ? 4 : 0;
+    if ((*tag & 7) == 2) {
+        n = take_number(p, end);
+        *body = *p;
+    } else if ((*tag & 7) == 0) {
+        (void)take_number(p, end);
+    } else if (!n) {
+        return false;
+    }
+    if (n > (uint64_t)(end - *p))
+        return false;
+    *p += n;
+    return true;
+}
+
+static bool is_message(const uint8_t *p, const uint8_t *end)
+{
+    uint64_t tag;
+    const uint8_t *body;
+    bool whole = p < end;
+    while (whole && p < end)
+        whole = take_field(&p, end, &tag, &body);
+    return whole;
+}
+
+/* An operator's name for a text, an interesting number for a number, other bytes for bytes. */
+static void put_other(Change *c, uint64_t tag, const uint8_t *body, size_t n, Wire *out)
+{
+    static const int64_t numbers[] = { 0,   1,  2,         3,     4,         5,         6,
+                                       7,   8,  9,         10,    11,        12,        13,
+                                       16,  64, 1000,      -1,    -2,        INT32_MAX, INT64_MAX,
+                                       255, 20, 1LL << 40, 65536, INT64_MIN, INT32_MIN };
+    QnMapping m;
+    uint8_t bytes[300];
+    int64_t i = roll(c, 400);
+    wire_number(out, tag);
+    if ((tag & 7) == 0) {
+        wire_number(out, (uint64_t)numbers[roll(c, QN_COUNT(numbers))]);
+    } else if ((tag & 7) != 2) {
+        for (size_t k = 0; k < n; k++)
+            wire_put(out, &(uint8_t){ (uint8_t)roll(c, 256) }, 1);
+    } else if (n > 2 && n < 24 && body[0] >= 'A' && body[0] <= 'Z' && qn_mapping_next(&i, &m)) {
+        wire_number(out, strlen(m.map->name));
+        wire_put(out, m.map->name, strlen(m.map->name));
+    } else {
+        n = n < 200 ? n : 200;
+        memcpy(bytes, body, n);
+        n = LLVMFuzzerMutate(bytes, n, sizeof bytes);
+        wire_number(out, n);
+        wire_put(out, bytes, n);
+    }
+}
+
+static void copy_message(Change *c, const uint8_t *p, const uint8_t *end, Wire *out)
+{
+    while (p < end) {
+        uint64_t tag;
+        const uint8_t *start = p, *body;
+        if (!take_field(&p, end, &tag, &body))
+            return;
+        int how = c->at++ == c->target ? (int)roll(c, 6) : -1;
+        if (how > 1) {
+            put_other(c, tag, body, (size_t)(p - body), out);
+        } else if (how < 0 && (tag & 7) == 2 && is_message(body, p)) {
+            Wire *in = calloc(1, sizeof *in);
+            if (!in)
+                abort();
+            copy_message(c, body, p, in);
+            wire_block(out, tag >> 3, in->data, in->n);
+            free(in);
+        } else { /* as it is; 0: not at all; 1: twice */
+            for (int i = how < 0 ? 1 : 2 * how; i > 0; i--)
+                wire_put(out, start, (size_t)(p - start));
+        }
+    }
+}
+
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    static Wire w;
-    if (size >= 8 && seed % 64)
-        return LLVMFuzzerMutate(data, size, max_size);
-    w.n = 0;
-    wire_parse(&w, seeds[seed / 64 % QN_COUNT(seeds)]);
+    static Wire w, changed;
+    Change c = { .random = seed | 1, .target = -1 };
+    w.n = changed.n = 0;
+    if (size < 8 || seed % 64 == 0) {
+        wire_parse(&w, seeds[seed / 64 % QN_COUNT(seeds)]);
+    } else {
+        if (seed % 4 == 0 || !is_message(data, data + size))
+            return LLVMFuzzerMutate(data, size, max_size);
+        copy_message(&c, data, data + size, &w); /* counts */
+        c.target = c.at ? (int64_t)roll(&c, (unsigned)c.at) : -1;
+        c.at = 0;
+        copy_message(&c, data, data + size, &changed);
+        w = changed;
+    }
     size_t n = w.n < max_size ? w.n : max_size;
     memcpy(data, w.data, n);
     return n;
@@ -93,6 +213,25 @@ static void read_value(const uint8_t *data, size_t size)
     close(fd);
 }
 
+/* Zeros for an input of numbers that has not too many. */
+static QnItem *zeros_for(const QnOnnxInfo *info, QnArena *arena)
+{
+    const QnOnnxType *t = info->type;
+    QnTensor *zeros = qn_arena_alloc(arena, sizeof *zeros);
+    QnItem *item = qn_arena_alloc(arena, sizeof *item);
+    if (!zeros || !item || t->kind != QN_ONNX_TYPE_TENSOR || t->rank < 0 ||
+        !qn_onnx_dtype(t->elem, &zeros->type.dtype))
+        return NULL;
+    zeros->type.shape.rank = t->rank;
+    for (int i = 0; i < t->rank; i++)
+        zeros->type.shape.dim[i] = t->dim[i] < 0 ? 2 : t->dim[i];
+    int64_t bytes = qn_type_bytes(&zeros->type);
+    if (bytes < 0 || bytes > 4096 || !(zeros->data = qn_arena_alloc(arena, (size_t)bytes + 1)))
+        return NULL;
+    *item = (QnItem){ .kind = QN_ITEM_TENSOR, .epoch = -1, .known = zeros, .name = info->name };
+    return item;
+}
+
 static void run(const QnOnnxModel *m, QnDevice *d)
 {
     const QnOnnxGraph *g = m->graph;
@@ -104,6 +243,8 @@ static void run(const QnOnnxModel *m, QnDevice *d)
         qn_graph_free(graph);
     QnItem **in = qn_arena_array(arena, (size_t)g->n_inputs + 1, sizeof *in);
     QnItem **out = qn_arena_array(arena, (size_t)g->n_outputs + 1, sizeof *out);
+    for (int64_t i = 0; in && i < g->n_inputs; i++)
+        in[i] = zeros_for(&g->input[i], arena);
     if (in && out)
         (void)qn_onnx_run_with(m, d, in, arena, out, NULL, &(QnOnnxRunOptions){ .limits = limits });
     qn_arena_free(arena);
