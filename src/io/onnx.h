@@ -61,7 +61,7 @@ typedef struct QnOnnxModel {
     const QnOnnxOpset *opset;
     const QnOnnxGraph *graph;
     int64_t n_functions;
-    const QnOnnxFunction *function;
+    const QnOnnxFunction *function; /* sorted by domain, then name */
     int64_t n_meta;
     const char *const *meta; /* key, value, key, … */
     QnArena *arena;
@@ -76,6 +76,8 @@ QnStatus qn_onnx_read_bytes(const void *data, size_t bytes, const char *name, co
 void qn_onnx_free(QnOnnxModel *m);
 /* 0: the model does not import the domain. */
 int64_t qn_onnx_opset(const QnOnnxOpset *opset, int n, const char *domain);
+/* NULL: the model has no such function. */
+const QnOnnxFunction *qn_onnx_function(const QnOnnxModel *m, const char *domain, const char *name);
 
 /* A file that holds one value of the given type (the test suites' input_0.pb): a TensorProto, a
  * SequenceProto or an OptionalProto. The item and what it points to live in the arena. */

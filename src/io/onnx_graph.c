@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { ATTRS_MOST = 4096 };
+enum { ATTRS_MOST = 256 };
 
 static const char *or_empty(const char *s)
 {

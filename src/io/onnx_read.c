@@ -36,7 +36,7 @@ void qn_onnx_free(QnOnnxModel *m)
 
 #include <sys/mman.h>
 
-enum { IR_OLDEST = 3, IR_NEWEST = 14, OPSET_NEWEST = 28, OPSETS_MOST = 256, PARAMS_MOST = 4096 };
+enum { IR_OLDEST = 3, IR_NEWEST = 14, OPSET_NEWEST = 28, OPSETS_MOST = 64, PARAMS_MOST = 4096 };
 
 static QnStatus read_opsets(QnOnnxReader *r, Onnx__OperatorSetIdProto *const *p, size_t n,
                             const QnOnnxOpset **out)
@@ -298,4 +298,22 @@ int64_t qn_onnx_opset(const QnOnnxOpset *opset, int n, const char *domain)
         if (!strcmp(opset[i].domain, domain))
             return opset[i].version;
     return 0;
+}
+
+const QnOnnxFunction *qn_onnx_function(const QnOnnxModel *m, const char *domain, const char *name)
+{
+    int64_t lo = 0, hi = m->n_functions;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        const QnOnnxFunction *f = &m->function[mid];
+        int c = strcmp(domain, f->domain);
+        c = c ? c : strcmp(name, f->name);
+        if (c == 0)
+            return f;
+        if (c < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return NULL;
 }

@@ -74,16 +74,6 @@ static QnStatus bind_node(QnImporter *m, const QnOnnxDef *d, QnOnnxNode *n)
     return QN_OK;
 }
 
-static const QnOnnxFunction *find_function(const QnImporter *m, const QnOnnxDef *d)
-{
-    for (int64_t i = 0; i < m->model->n_functions; i++) {
-        const QnOnnxFunction *f = &m->model->function[i];
-        if (!strcmp(f->name, d->op) && !strcmp(f->domain, d->domain))
-            return f;
-    }
-    return NULL;
-}
-
 /* A function's body sees its parameters alone. */
 static QnStatus call_function(QnImporter *m, const QnOnnxFunction *f, QnOnnxNode *n)
 {
@@ -177,7 +167,7 @@ static QnStatus run_node(QnImporter *m, const QnOnnxDef *d)
     for (int i = 0; i < n.n_in; i++)
         if (n.in[i] && qn_importer_is_unknown(n.in[i]))
             goto passed_over; /* made by a node that is not supported */
-    const QnOnnxFunction *f = find_function(m, d);
+    const QnOnnxFunction *f = qn_onnx_function(m->model, d->domain, d->op);
     if (f) {
         QN_TRY(call_function(m, f, &n));
     } else if (!qn_mapping_find(d->domain, d->op, n.opset, &map, &near)) {

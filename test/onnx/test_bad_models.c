@@ -71,6 +71,8 @@ static const Bad models[] = {
       MODEL(X ADD) FUNCTION("F", "") FUNCTION("F", "") },
     { "function calls itself", QN_EFORMAT, "'F' calls itself",
       MODEL(X ADD) FUNCTION("F", CALL("F")) },
+    { "function's default calls it", QN_EFORMAT, "'F' calls itself",
+      MODEL(X ADD) "25{1\"F\"10\"f\"11{1\"g\"20=5 6{1{4\"F\"7\"f\"}}}}" },
     { "functions call in a ring", QN_EFORMAT, "calls itself",
       MODEL(X ADD) FUNCTION("F", CALL("G")) FUNCTION("G", CALL("H")) FUNCTION("H", CALL("F")) },
     { "function's input twice", QN_EFORMAT, "the name 'a' is made twice",
