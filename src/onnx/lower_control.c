@@ -272,8 +272,11 @@ static QnStatus scan_length(QnOnnxNode *n, const Scan *s, int64_t *turns)
 
 static QnStatus import_scan(QnOnnxNode *n)
 {
-    Scan s = { .n_scan_in = (int)qn_onnx_int(n, "num_scan_inputs", 1) };
-    int64_t turns = 0;
+    int64_t turns = 0, scanned = qn_onnx_int(n, "num_scan_inputs", 1);
+    if (scanned < 1 || scanned > n->n_in)
+        return qn_fail(QN_EFORMAT, "%lld of its %d inputs are scanned", (long long)scanned,
+                       n->n_in);
+    Scan s = { .n_scan_in = (int)scanned };
     QN_TRY(body_of(n, "body", &s.body));
     qn_onnx_ints(n, "scan_input_axes", &s.in_axes);
     qn_onnx_ints(n, "scan_output_axes", &s.out_axes);
@@ -281,7 +284,7 @@ static QnStatus import_scan(QnOnnxNode *n)
     qn_onnx_ints(n, "scan_output_directions", &s.out_back);
     s.n_state = n->n_in - s.n_scan_in;
     s.n_scan_out = (int)s.body->n_outputs - s.n_state;
-    if (s.n_scan_in < 1 || s.n_state < 0 || s.n_scan_out < 0 || s.body->n_inputs != n->n_in)
+    if (s.n_scan_out < 0 || s.body->n_inputs != n->n_in)
         return qn_fail(QN_EFORMAT, "the body's inputs and outputs do not fit the node's");
     QN_TRY(scan_length(n, &s, &turns));
     s.in = qn_arena_array(n->arena, (size_t)n->n_in, sizeof(QnItem *));

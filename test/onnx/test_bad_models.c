@@ -125,6 +125,9 @@ static const Bad graphs[] = {
     { "condition of two", QN_ESHAPE, "must be one number",
       MODEL("5{8\"c\"2=9 1=2 9#0100}1{4\"If\"" IN("c") TO("y") "}" RESULT("y")) },
     { "Loop body of no inputs", QN_EFORMAT, "the body has 0 inputs", LOOP("3", "") },
+    { "Scan of 2^31 inputs", QN_EFORMAT, "-2147483648 of its 1 inputs are scanned",
+      MODEL(X "1{4\"Scan\"" IN("x")
+                TO("y") "5{1\"num_scan_inputs\"20=2 3=-2147483648}}" RESULT("y")) },
     { "axis out of range", QN_ESHAPE, "axis",
       MODEL(X "1{4\"Softmax\"" IN("x")
                 TO("y") "5{1\"axis\"20=2 3=4611686018427387904}}" RESULT("y")) },
