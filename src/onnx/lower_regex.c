@@ -8,6 +8,8 @@
 #include <regex.h>
 #include <string.h>
 
+enum { LENGTH_MOST = 4096, DEPTH_MOST = 200 };
+
 typedef struct Set {
     bool has[128];
 } Set;
@@ -190,8 +192,24 @@ static bool repeats_too_much(QnText from)
     return false;
 }
 
+/* The C library walks parentheses by recursion. */
+static bool nests_too_deep(QnText from)
+{
+    int open = 0;
+    for (size_t i = 0; i < from.n && open <= DEPTH_MOST; i++)
+        open += from.s[i] == '(';
+    return open > DEPTH_MOST;
+}
+
 static QnStatus translate(const QnOnnxNode *n, QnText from, QnStr *out)
 {
+    if (from.n > LENGTH_MOST || nests_too_deep(from))
+        return qn_onnx_refuse(n, "a pattern of over %d signs or %d parentheses", LENGTH_MOST,
+                              DEPTH_MOST);
+    char *text = qn_arena_alloc(n->arena, from.n + 1); /* an attribute has no zero at its end */
+    if (!text)
+        return QN_ENOMEM;
+    memcpy(text, from.s, from.n);
     if (memchr(from.s, 0, from.n))
         return qn_onnx_refuse(n, "a pattern with a zero byte");
     for (size_t i = 0; i < from.n; i++)
@@ -200,7 +218,7 @@ static QnStatus translate(const QnOnnxNode *n, QnText from, QnStr *out)
     if (repeats_too_much(from))
         return qn_onnx_refuse(n, "a pattern with more than 10000 repetitions in all");
     qn_str_printf(out, "^(");
-    for (const char *p = from.s; *p;)
+    for (const char *p = text; *p;)
         if (!(p = put_next(p, out)))
             return qn_onnx_refuse(n, "the pattern '%.*s' has forms that are not supported",
                                   (int)QN_MIN(from.n, 200), from.s);

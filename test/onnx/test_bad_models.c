@@ -27,6 +27,8 @@ typedef struct Bad {
 #define LOOP(trips, body)                                                                          \
     MODEL(INTS("n", "", "7=" trips) "1{4\"Loop\"" IN("n") TO("y") "5{1\"body\"20=5 6{2\"b\"" body  \
                                                                   "}}}" RESULT("y"))
+#define OPEN16                  "(((((((((((((((("
+#define OPEN64                  OPEN16 OPEN16 OPEN16 OPEN16
 #define INFO(field, name, type) field "{1\"" name "\"2{1{1=" type "}}}"
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -125,6 +127,9 @@ static const Bad graphs[] = {
     { "condition of two", QN_ESHAPE, "must be one number",
       MODEL("5{8\"c\"2=9 1=2 9#0100}1{4\"If\"" IN("c") TO("y") "}" RESULT("y")) },
     { "Loop body of no inputs", QN_EFORMAT, "the body has 0 inputs", LOOP("3", "") },
+    { "pattern of 256 parentheses", QN_EUNSUPPORTED, "or 200 parentheses",
+      "1=8 8{2=20}7{2\"g\"5{8\"t\"2=8 1=1 6\"a\"}1{4\"RegexFullMatch\"" IN("t")
+          TO("y") "5{1\"pattern\"20=3 4\"" OPEN64 OPEN64 OPEN64 OPEN64 "\"}}" RESULT("y") "}" },
     { "Scan of 2^31 inputs", QN_EFORMAT, "-2147483648 of its 1 inputs are scanned",
       MODEL(X "1{4\"Scan\"" IN("x")
                 TO("y") "5{1\"num_scan_inputs\"20=2 3=-2147483648}}" RESULT("y")) },
