@@ -44,6 +44,7 @@ QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n);
     X(text) \
     X(tfidf) \
     X(training) \
+    X(trees) \
     X(unique) \
     X(windows)
 /* clang-format on */
