@@ -123,7 +123,7 @@ static QnStatus open_counter(QnOnnxNode *n, Counter *c)
         return qn_fail(QN_EFORMAT, "ngram_counts, ngram_indexes and one pool must be given");
     if (!text != !x->text)
         return qn_fail(QN_EDTYPE, "the pool and the input must both be strings or both numbers");
-    if (c->shortest < 1 || c->longest < c->shortest || c->skip < 0)
+    if (c->shortest < 1 || c->longest < c->shortest || c->skip < 0 || c->skip > INT32_MAX)
         return qn_fail(QN_EARG, "n-grams of %lld to %lld with %lld skipped", (long long)c->shortest,
                        (long long)c->longest, (long long)c->skip);
     c->pool =
