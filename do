@@ -65,7 +65,9 @@ TEXT
     bench) cat <<'TEXT' ;;
 usage: ./do bench [--quick] [--only WORD] [--busy] [--no-compile] [--no-peer] [--rounds N]
                   [--seconds S] [--threads N,N] [--fresh] [--docs] [--list]
-Builds, sets up PyTorch and prints Quern's speed beside it and beside the machine's limits, row by
+       ./do bench --onnx DIR [--only WORD] [--rounds N] [--seconds S] [--threads N,N]
+With --onnx: every ONNX model of DIR beside ONNX Runtime and OpenVINO, and an encoder of BERT's shape;
+writes build/bench-onnx.json. Otherwise it builds, sets up PyTorch and prints Quern's speed beside it and beside the machine's limits, row by
 row, the two taking turns; writes build/bench.json and, after the whole table, docs/benchmarks.md.
 An interrupted table goes on where it was.
   --quick         a few rows without torch.compile, under three minutes
@@ -263,6 +265,11 @@ cmd_demo()
 cmd_bench()
 {
     local python=${QUERN_BENCH_PYTHON:-}
+    if [[ ${1:-} == --onnx ]]; then
+        shift
+        cmd_bench_onnx "$@"
+        return
+    fi
     if [[ -z $python && " $* " == *" --no-peer "* ]]; then
         python=$(command -v python3) || die "python3 is needed"
     fi
@@ -275,17 +282,33 @@ cmd_bench()
     exec "$python" bench/run.py "$@"
 }
 
+# need_python MODULES...: the Python of QUERN_BENCH_PYTHON, or one in the virtual environment that
+# has the modules.
+need_python()
+{
+    python=${QUERN_BENCH_PYTHON:-$bench_venv/bin/python}
+    [[ -z ${QUERN_BENCH_PYTHON:-} ]] || return 0
+    (IFS=,; "$python" -c "import $*") 2>/dev/null && return
+    say "installing $* into $bench_venv"
+    mkdir -p "$bench_venv"
+    python3 -m venv "$bench_venv" || die "python3 with its venv module is needed"
+    "$python" -m pip install --quiet --upgrade "$@" numpy ||
+        die "cannot install $*; QUERN_BENCH_PYTHON may name a Python that has them"
+}
+
+cmd_bench_onnx()
+{
+    local python
+    cmd_build
+    need_python onnx onnxruntime openvino
+    exec "$python" bench/onnx.py "$@"
+}
+
 cmd_test_onnx_new()
 {
-    local python=${QUERN_BENCH_PYTHON:-$bench_venv/bin/python} cases=${bench_venv%/*}/onnx-cases
+    local python cases=${bench_venv%/*}/onnx-cases
     cmd_build
-    if [[ -z ${QUERN_BENCH_PYTHON:-} ]] && ! "$python" -c 'import onnx' 2>/dev/null; then
-        say "installing onnx into $bench_venv"
-        mkdir -p "$bench_venv"
-        python3 -m venv "$bench_venv" || die "python3 with its venv module is needed"
-        "$python" -m pip install --quiet --upgrade onnx numpy ||
-            die "cannot install onnx; QUERN_BENCH_PYTHON may name a Python that has it"
-    fi
+    need_python onnx
     "$python" -W ignore tools/onnx_cases.py "$cases" || die "the cases could not be made"
     build/quern test-onnx "$cases" "$@"
 }

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "onnx/onnx.h"
-#include "ops/ops.h"
-#include "pass/pipeline.h"
+#include "io/npy.h"
+#include "onnx/session.h"
+#include "rt/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,57 +15,75 @@
 enum { MAX_RUNS = 100000, WARM_UP = 2, LEAST_RUNS = 5 };
 #define ENOUGH_NS INT64_C(2000000000)
 
+typedef struct Input {
+    const char *name;
+    QnType type;
+    void *data;
+} Input;
+
 typedef struct Bench {
-    QnOnnxModel *model;
     QnDevice *device;
-    QnGraph *graph;
-    QnPlan *plan;
+    QnModel *model;
+    Input *in;
+    int64_t n_in;
     double first_s, median_ns, best_ns;
     int64_t runs;
     double flops; /* of a run */
 } Bench;
 
-static QnStatus compile(Bench *b, const QnBenchOnnx *o)
+/* Floats are normal, everything else zero: a model's integers are indices, and 0 is one. */
+static QnStatus fill(Input *in)
 {
-    QnOnnxImportOptions i = { .batch = o->batch };
-    QnPlanOptions p = { .profile = o->profile };
-    QN_TRY(qn_onnx_import(b->model, b->device, &i, &b->graph, NULL));
-    QnPipelineOptions passes = { .level = QN_O2,
-                                 .keep = qn_device_has_kernel,
-                                 .keep_ctx = b->device,
-                                 .tuned = qn_device_is_tuned,
-                                 .tuned_ctx = b->device,
-                                 .keep_inputs = true };
-    QN_TRY(qn_pipeline_run(b->graph, &passes));
-    QN_GRAPH_EACH(b->graph, n)
-    b->flops += n->op->traits & QN_LEAF ? 0 : qn_cost_of(n).flops;
-    return qn_plan_new(b->graph, b->device, NULL, &p, &b->plan);
+    int64_t count = qn_shape_count(&in->type.shape);
+    float *v = qn_alloc_array((size_t)count + 1, sizeof *v);
+    QnRng rng;
+    in->data = qn_alloc((size_t)qn_type_bytes(&in->type) + 1);
+    qn_rng_init(&rng, 1, 0);
+    for (int64_t i = 0; v && qn_dtype_is_float(in->type.dtype) && i < count; i++)
+        v[i] = qn_rng_normal(&rng);
+    if (v && in->data)
+        qn_dtype_from_f32(in->type.dtype, v, in->data, count);
+    qn_free(v);
+    return v && in->data ? QN_OK : QN_ENOMEM;
 }
 
-/* Floats are normal, everything else zero: a model's integers are indices, and 0 is one. */
-static QnStatus fill_inputs(const Bench *b)
+static QnStatus read_file(Input *in, const char *path)
 {
-    QN_GRAPH_EACH(b->graph, n)
-    {
-        if (!(n->op->traits & QN_INPUT))
-            continue;
-        const char *name = qn_node_label(n);
-        const QnType *t = &n->out[0].type;
-        int64_t count = qn_shape_count(&t->shape);
-        float *v = qn_alloc_array((size_t)count + 1, sizeof *v);
-        void *data = qn_alloc((size_t)qn_type_bytes(t) + 1);
-        QnRng rng;
-        qn_rng_init(&rng, 1, 0);
-        for (int64_t i = 0; v && qn_dtype_is_float(t->dtype) && i < count; i++)
-            v[i] = qn_rng_normal(&rng);
-        QnStatus st = v && data ? QN_OK : QN_ENOMEM;
-        if (st == QN_OK) {
-            qn_dtype_from_f32(t->dtype, v, data, count);
-            st = qn_plan_write(b->plan, name, data, (size_t)qn_type_bytes(t));
+    QnNpy npy;
+    QN_TRY(qn_npy_read(path, &npy));
+    in->type = (QnType){ .dtype = npy.dtype, .shape = qn_shape_make(npy.rank, npy.dims) };
+    in->data = npy.data;
+    return QN_OK;
+}
+
+/* The file that --input gives for the name; NULL: none. */
+static const char *given_file(const QnArgs *a, const char *name)
+{
+    for (int i = 0; i < a->n_many; i++) {
+        size_t n = strcspn(a->many[i], "=");
+        if (strlen(name) == n && !strncmp(name, a->many[i], n))
+            return a->many[i] + n + 1;
+    }
+    return NULL;
+}
+
+static QnStatus make_inputs(Bench *b, const QnArgs *a, const QnBenchOnnx *o)
+{
+    while (qn_model_input_name(b->model, b->n_in))
+        b->n_in++;
+    b->in = qn_alloc_array((size_t)b->n_in + 1, sizeof *b->in);
+    QN_TRY(b->in ? QN_OK : QN_ENOMEM);
+    for (int64_t i = 0; i < b->n_in; i++) {
+        Input *in = &b->in[i];
+        in->name = qn_model_input_name(b->model, i);
+        const char *path = given_file(a, in->name);
+        if (path) {
+            QN_TRY(read_file(in, path));
+        } else {
+            QN_TRY(qn_model_input_type(b->model, i, o->batch, &in->type));
+            QN_TRY(fill(in));
         }
-        qn_free(v);
-        qn_free(data);
-        QN_TRY(st);
+        QN_TRY(qn_model_set(b->model, in->name, &in->type, in->data));
     }
     return QN_OK;
 }
@@ -79,14 +97,12 @@ static int by_value(const void *a, const void *b)
 static QnStatus time_runs(Bench *b, const QnArgs *a, const QnBenchOnnx *o)
 {
     double *ns = qn_alloc_array(MAX_RUNS, sizeof *ns);
-    QnStatus st = ns ? fill_inputs(b) : QN_ENOMEM;
+    QnStatus st = ns ? QN_OK : QN_ENOMEM;
     int64_t most = o->runs ? QN_MIN(o->runs, (int64_t)MAX_RUNS) : MAX_RUNS, start = 0;
     for (int64_t i = -WARM_UP; st == QN_OK && i < most; i++) {
-        st = fill_inputs(b); /* an input's memory is the plan's again after a run */
         int64_t t0 = qn_clock_ns();
         start = i == 0 ? t0 : start;
-        if (st == QN_OK)
-            st = qn_plan_run(b->plan);
+        st = qn_model_run(b->model);
         int64_t t1 = qn_clock_ns();
         if (i == -WARM_UP)
             b->first_s = (double)(t1 - a->start_ns) * 1e-9;
@@ -104,7 +120,7 @@ static QnStatus time_runs(Bench *b, const QnArgs *a, const QnBenchOnnx *o)
     return st;
 }
 
-static QnStatus print(const QnArgs *a, const Bench *b)
+static QnStatus print(const QnArgs *a, const Bench *b, const QnPlan *p)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
@@ -112,7 +128,7 @@ static QnStatus print(const QnArgs *a, const Bench *b)
     if (!a->json) {
         char median[QN_STR_NUMBER], best[QN_STR_NUMBER], flops[QN_STR_NUMBER], mem[QN_STR_NUMBER];
         printf("%s: %s a run (best %s, %lld runs), %s, first answer after %.3f s, %s at most\n",
-               b->model->path, qn_str_duration(median, (int64_t)b->median_ns),
+               a->positional[0], qn_str_duration(median, (int64_t)b->median_ns),
                qn_str_duration(best, (int64_t)b->best_ns), (long long)b->runs,
                qn_str_unit(flops, b->flops / (b->median_ns * 1e-9), "FLOP/s"), b->first_s,
                qn_str_bytes(mem, (uint64_t)peak));
@@ -122,7 +138,7 @@ static QnStatus print(const QnArgs *a, const Bench *b)
     QnJsonWriter w;
     qn_json_begin(&w, &line, 0);
     qn_json_open_object(&w);
-    qn_json_put_string(&w, "model", b->model->path);
+    qn_json_put_string(&w, "model", a->positional[0]);
     qn_json_put_int(&w, "threads", b->device->env.n_threads);
     qn_json_put_double(&w, "run_ns", b->median_ns);
     qn_json_put_double(&w, "best_run_ns", b->best_ns);
@@ -130,7 +146,8 @@ static QnStatus print(const QnArgs *a, const Bench *b)
     qn_json_put_double(&w, "flops", b->flops);
     qn_json_put_double(&w, "first_answer_seconds", b->first_s);
     qn_json_put_double(&w, "peak_rss_bytes", peak);
-    qn_json_put_int(&w, "planned_peak_bytes", qn_plan_memory(b->plan).planned_peak_bytes);
+    if (p)
+        qn_json_put_int(&w, "planned_peak_bytes", qn_plan_memory(p).planned_peak_bytes);
     qn_json_close(&w);
     QnStatus st = qn_json_end(&w);
     if (st == QN_OK)
@@ -139,23 +156,32 @@ static QnStatus print(const QnArgs *a, const Bench *b)
     return st;
 }
 
+static void add_flops(Bench *b, const QnPlan *p)
+{
+    for (int64_t i = 0; p && i < qn_plan_n_steps(p); i++)
+        b->flops += qn_plan_step(p, i).cost.flops;
+}
+
 QnStatus qn_bench_onnx(const QnArgs *a, const QnBenchOnnx *o)
 {
     Bench b = { 0 };
-    QnStatus st = qn_onnx_read(a->positional[0], &b.model);
+    QnStatus st = qn_cli_device(NULL, o->threads, false, &b.device);
     if (st == QN_OK)
-        st = qn_cli_device(NULL, o->threads, false, &b.device);
+        st = qn_model_open_with(a->positional[0], b.device, o->profile, &b.model);
     if (st == QN_OK)
-        st = compile(&b, o);
+        st = make_inputs(&b, a, o);
     if (st == QN_OK)
         st = time_runs(&b, a, o);
+    const QnPlan *p = st == QN_OK ? qn_model_plan(b.model) : NULL;
+    add_flops(&b, p);
     if (st == QN_OK)
-        st = print(a, &b);
-    if (st == QN_OK && o->profile && !a->json)
-        st = qn_bench_profile(b.plan, &b.device->env);
-    qn_plan_free(b.plan);
-    qn_graph_free(b.graph);
+        st = print(a, &b, p);
+    if (st == QN_OK && o->profile && !a->json && p)
+        st = qn_bench_profile(p, &b.device->env);
+    for (int64_t i = 0; i < b.n_in; i++)
+        qn_free(b.in[i].data);
+    qn_free(b.in);
+    qn_model_close(b.model);
     qn_device_close(b.device);
-    qn_onnx_free(b.model);
     return st;
 }

@@ -14,7 +14,8 @@
 enum { SET, STEPS, THREADS, BATCH, EVAL, PROFILE, SWEEP, JSON };
 
 static const QnOption options[] = {
-    [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe", 0, 0 },
+    [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…",
+              "change the recipe; of an ONNX model INPUT=FILE.npy", 0, 0 },
     [STEPS] = { "--steps", 0, QN_OPTION_INT, "N", "steps to time; default: two seconds of them", 1,
                 1 << 20 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },

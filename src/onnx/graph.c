@@ -5,10 +5,12 @@
 
 #include <string.h>
 
-static QnStatus input_shape(const QnOnnxModel *m, const QnOnnxInfo *info,
-                            const QnOnnxImportOptions *o, QnType *out)
+QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImportOptions *o,
+                            QnType *out)
 {
+    const QnOnnxInfo *info = &m->graph->input[input];
     const QnOnnxType *t = info->type;
+    *out = (QnType){ 0 };
     if (t->kind != QN_ONNX_TYPE_TENSOR || t->rank < 0 || !qn_onnx_dtype(t->elem, &out->dtype))
         return qn_fail(QN_EUNSUPPORTED, "%s: input '%s' is no tensor of numbers with known dims",
                        m->path, info->name);
@@ -49,7 +51,7 @@ static QnStatus place_inputs(QnImporter *m, const QnOnnxImportOptions *o)
         if (given)
             type = given->type;
         else
-            QN_TRY(input_shape(m->model, &g->input[i], o, &type));
+            QN_TRY(qn_onnx_input_type(m->model, i, o, &type));
         QnItem *item = qn_importer_item(m, name, given && given->data ? given : NULL);
         QN_TRY(item ? QN_OK : QN_ENOMEM);
         if (!item->known) {

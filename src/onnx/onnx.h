@@ -60,6 +60,9 @@ typedef struct QnOnnxImportOptions {
 QnStatus qn_onnx_import(const QnOnnxModel *m, QnDevice *d, const QnOnnxImportOptions *o,
                         QnGraph **out, QnOnnxProblems *problems);
 
+/* The type of the graph's input of that number, under these options. */
+QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImportOptions *o,
+                            QnType *out);
 /* Weights that ConstantOfShape nodes make become random initialisers; *count: how many. */
 QnStatus qn_onnx_randomize(QnOnnxModel *m, uint64_t seed, int64_t *count);
 /* The weights of the file into the store's states of their names. */

@@ -1,7 +1,6 @@
 /* A model that is run many times: quern/onnx.h. */
-#include "quern/onnx.h"
+#include "onnx/session.h"
 
-#include "onnx/onnx.h"
 #include "ops/ops.h"
 #include "pass/pipeline.h"
 
@@ -20,6 +19,7 @@ typedef struct Entry {
 struct QnModel {
     QnOnnxModel *file;
     QnDevice *device;
+    bool profile;
     int64_t n_in;
     const char **in_name;
     int64_t *in_index;        /* among the graph's inputs */
@@ -60,12 +60,13 @@ static QnStatus list_inputs(QnModel *m)
     return QN_OK;
 }
 
-QnStatus qn_model_open(const char *path, QnDevice *d, QnModel **out)
+QnStatus qn_model_open_with(const char *path, QnDevice *d, bool profile, QnModel **out)
 {
     QnModel *m = qn_alloc(sizeof *m);
     if (!m)
         return QN_ENOMEM;
     m->device = d;
+    m->profile = profile;
     QnStatus st = qn_onnx_read(path, &m->file);
     if (st == QN_OK)
         st = list_inputs(m);
@@ -74,6 +75,22 @@ QnStatus qn_model_open(const char *path, QnDevice *d, QnModel **out)
     else
         *out = m;
     return st;
+}
+
+QnStatus qn_model_open(const char *path, QnDevice *d, QnModel **out)
+{
+    return qn_model_open_with(path, d, false, out);
+}
+
+const QnPlan *qn_model_plan(const QnModel *m)
+{
+    return m->current ? m->current->plan : NULL;
+}
+
+QnStatus qn_model_input_type(const QnModel *m, int64_t i, int64_t batch, QnType *out)
+{
+    QnOnnxImportOptions o = { .batch = batch };
+    return qn_onnx_input_type(m->file, m->in_index[i], &o, out);
 }
 
 static void free_entry(Entry *e)
@@ -199,7 +216,8 @@ static QnStatus compile(QnModel *m, bool small, Entry **out)
     if (st == QN_OK)
         st = qn_pipeline_run(e->graph, &o);
     if (st == QN_OK)
-        st = qn_plan_new(e->graph, m->device, NULL, NULL, &e->plan);
+        st = qn_plan_new(e->graph, m->device, NULL, &(QnPlanOptions){ .profile = m->profile },
+                         &e->plan);
     qn_free(given);
     if (st != QN_OK && e)
         free_entry(e);
