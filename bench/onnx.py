@@ -56,7 +56,7 @@ def make_models(o):
                 np.save(folder / f"silero_{key}.npy", v)
                 files.append(f"{key}={folder}/silero_{key}.npy")
         rows.append((f"{name} 1", one, files))
-        if not files:
+        if path.stem.startswith("light_"):
             eight = folder / f"{name}-8.onnx"
             if not eight.exists():
                 subprocess.run(prepare + ["batch", str(one), str(eight), "8"], check=True)

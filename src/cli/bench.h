@@ -14,7 +14,7 @@ typedef struct QnBenchOnnx {
     int64_t runs;    /* 0: two seconds of them */
     bool profile;
 } QnBenchOnnx;
-/* Times an ONNX model on random inputs: from the process's start to the first answer, then runs. */
+/* Times an ONNX model on random inputs: from opening the file to the first answer, then runs. */
 QnStatus qn_bench_onnx(const QnArgs *a, const QnBenchOnnx *o);
 
 #endif
