@@ -1,5 +1,6 @@
 /* What is in a file: tensors, types, sizes, metadata. */
-#include "cli/cli.h"
+#include "cli/inspect_onnx.h"
+#include "cli/model_dims.h"
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -13,18 +14,26 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { STATS, JSON };
+enum { STATS, BATCH, DIM, INPUT, ALL, JSON };
 
 static const QnOption options[] = {
     [STATS] = { "--stats", 0, QN_OPTION_FLAG, NULL,
                 "smallest, largest, mean, deviation; counts of NaN and infinities", 0, 0 },
+    [BATCH] = { "--batch", 0, QN_OPTION_INT, "N", "ONNX models: first dim of every input", 1,
+                1 << 24 },
+    [DIM] = QN_CLI_DIM_OPTION,
+    [INPUT] = { "--input", 'i', QN_OPTION_MANY, "NAME=FILE",
+                "ONNX models: an input that decides shapes or branches, .npy or .pb", 0, 0 },
+    [ALL] = { "--all", 0, QN_OPTION_FLAG, NULL,
+              "ONNX models: nodes too that are computed while the model is read", 0, 0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object on stdout", 0, 0 },
 };
 
 /* A kind of file that has a view of its own. */
 typedef struct Inspector {
-    bool (*is)(const void *data, size_t size); /* by the content; NULL: whatever is left */
-    QnStatus (*inspect)(const QnArgs *a, const char *path);
+    /* by the content or, where that does not tell, the name; NULL: whatever is left */
+    bool (*is)(const char *path, const void *data, size_t size);
+    QnStatus (*inspect)(const QnArgs *a, const char *path, int *code); /* code: 0 unless set */
 } Inspector;
 
 /* ---- figures ---- */
@@ -274,8 +283,13 @@ static QnStatus print_json(const View *v)
 }
 
 /* Weights of any kind, and the folders that hold them. */
-static QnStatus inspect_weights(const QnArgs *a, const char *path)
+static QnStatus inspect_weights(const QnArgs *a, const char *path, int *code)
 {
+    (void)code;
+    if (a->text[BATCH] || a->text[DIM] || a->text[INPUT] || a->text[ALL])
+        return qn_fail(QN_EUSAGE,
+                       "%s is no ONNX model: --batch, --dim, --input and --all are for those",
+                       path);
     char folder[QN_RUN_PATH_BYTES];
     View v = { .args = a };
     QN_TRY(qn_run_folder_weights(path, folder));
@@ -294,13 +308,24 @@ static QnStatus inspect_weights(const QnArgs *a, const char *path)
 
 /* ---- the command ---- */
 
+static QnStatus inspect_onnx(const QnArgs *a, const char *path, int *code)
+{
+    QnInspectOnnxOptions o = { .batch = a->text[BATCH] ? a->number[BATCH] : 0,
+                               .dim_option = DIM,
+                               .input_option = INPUT,
+                               .all = a->text[ALL] != NULL };
+    return a->text[STATS] ? qn_fail(QN_EUSAGE, "--stats is for files of weights")
+                          : qn_inspect_onnx(a, path, &o, code);
+}
+
 /* The first that knows the file shows it. Formats that are more than a set of tensors (graphs) have
  * their row here, before the last. */
 static const Inspector inspectors[] = {
+    { qn_inspect_is_onnx, inspect_onnx },
     { NULL, inspect_weights },
 };
 
-static QnStatus inspect(const QnArgs *a, const char *path)
+static QnStatus inspect(const QnArgs *a, const char *path, int *code)
 {
     struct stat info;
     QnFileMap map = { 0 };
@@ -308,24 +333,26 @@ static QnStatus inspect(const QnArgs *a, const char *path)
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         QN_TRY(qn_file_map(path, &map));
     for (int i = 0; i < QN_COUNT(inspectors) && !found; i++)
-        if (!inspectors[i].is || (map.data && inspectors[i].is(map.data, map.bytes)))
+        if (!inspectors[i].is || (map.data && inspectors[i].is(path, map.data, map.bytes)))
             found = &inspectors[i];
     qn_file_unmap(&map);
-    return found->inspect(a, path);
+    return found->inspect(a, path, code);
 }
 
 static int run(QnArgs *a)
 {
-    return inspect(a, a->positional[0]) == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
+    int code = QN_EXIT_OK;
+    return inspect(a, a->positional[0], &code) == QN_OK ? code : qn_cli_fail(a);
 }
 
 const QnCommand qn_cmd_inspect = {
     .name = "inspect",
-    .summary = "Show what is in a file of weights, a checkpoint or a run",
+    .summary = "Show what is in a file of weights, a checkpoint, a run or an ONNX model",
     .usage = "PATH [options]",
     .examples = "  quern inspect runs/fashion-mnist-demo\n"
                 "  quern inspect model.safetensors.index.json\n"
-                "  quern inspect pytorch_model.bin --stats\n",
+                "  quern inspect pytorch_model.bin --stats\n"
+                "  quern inspect model.onnx --batch 8 --dim seq=128\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,

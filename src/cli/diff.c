@@ -134,6 +134,9 @@ static QnStatus check_file(QnDiff *d, const QnDiffNames *known, const char *file
             return QN_OK;
     }
     char *copy = qn_arena_strdup(d->arena, file);
+    for (unsigned char *p = (unsigned char *)copy; p && *p; p++)
+        if (*p < 32 || *p == 127) /* the terminal's */
+            *p = '?';
     return copy ? add_name(d, &d->unknown, copy) : QN_ENOMEM;
 }
 

@@ -81,15 +81,50 @@ QnStatus qn_cli_dims(const QnArgs *a, int option, const QnOnnxModel *m, QnCliDim
     return QN_OK;
 }
 
-void qn_cli_dims_assume(const QnOnnxModel *m, int64_t length, QnCliDims *dims)
+static bool has_initialiser(const QnOnnxGraph *g, const char *name)
 {
-    const char *name;
-    for (int64_t i = 0; (name = open_dim(m, i)); i++) {
-        if (find(dims, name) >= 0)
-            continue;
-        dims->name[dims->n] = name;
-        dims->length[dims->n++] = length;
+    for (int64_t i = 0; i < g->n_inits; i++)
+        if (!strcmp(g->init[i].name, name))
+            return true;
+    return false;
+}
+
+/* false: what it is, only a run can tell. */
+static bool set_type(const QnOnnxType *t, const QnCliDims *dims, int64_t batch, QnType *out,
+                     const char **assumed)
+{
+    if (t->kind != QN_ONNX_TYPE_TENSOR || t->rank < 0 || !qn_onnx_dtype(t->elem, &out->dtype))
+        return false;
+    out->shape.rank = t->rank;
+    for (int d = 0; d < t->rank; d++) {
+        const char *name = t->dim_name[d] ? t->dim_name[d] : "";
+        int k = t->dim[d] < 0 ? find(dims, name) : -1;
+        int64_t length = d == 0 && batch ? batch : k >= 0 ? dims->length[k] : t->dim[d];
+        if (length < 0 && !(*assumed)[0])
+            *assumed = name[0] ? name : "without a name";
+        out->shape.dim[d] = length < 0 ? 1 : length;
     }
+    return true;
+}
+
+QnStatus qn_cli_dims_types(const QnOnnxModel *m, QnItem *const *in, const QnCliDims *dims,
+                           int64_t batch, QnArena *arena, const QnTensor ***given,
+                           const char **assumed)
+{
+    const QnOnnxGraph *g = m->graph;
+    const QnTensor **list = qn_arena_array(arena, (size_t)g->n_inputs + 1, sizeof *list);
+    QnTensor *t = qn_arena_array(arena, (size_t)g->n_inputs + 1, sizeof *t);
+    if (!list || !t)
+        return QN_ENOMEM;
+    *assumed = "";
+    for (int64_t i = 0; i < g->n_inputs; i++)
+        if (in[i] && in[i]->kind == QN_ITEM_TENSOR)
+            list[i] = in[i]->known;
+        else if (!has_initialiser(g, g->input[i].name) &&
+                 set_type(g->input[i].type, dims, batch, &t[i].type, assumed))
+            list[i] = &t[i];
+    *given = list;
+    return QN_OK;
 }
 
 QnStatus qn_cli_dims_check(const QnOnnxModel *m, QnItem *const *in, const QnCliDims *dims)

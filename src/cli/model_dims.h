@@ -20,8 +20,13 @@ typedef struct QnCliDims {
 /* The words of option number `option`. Refused: a name that no input of the model has (the error
  * lists those it has), a length that is no whole number from 1 on, a second one for a name. */
 QnStatus qn_cli_dims(const QnArgs *a, int option, const QnOnnxModel *m, QnCliDims *out);
-/* All open dims that have a name and are not in *dims yet become `length`. */
-void qn_cli_dims_assume(const QnOnnxModel *m, int64_t length, QnCliDims *dims);
+/* Types for all inputs that have to be given and are tensors of known rank, as
+ * QnOnnxImportOptions.given takes them: what in[i] holds, if that is not NULL; else open dims by
+ * *dims, first ones by `batch` if it is not 0; all others are 1, and the first of those is named in
+ * *assumed ("": there is none). */
+QnStatus qn_cli_dims_types(const QnOnnxModel *m, QnItem *const *in, const QnCliDims *dims,
+                           int64_t batch, QnArena *arena, const QnTensor ***given,
+                           const char **assumed);
 /* The inputs that were given are as long as *dims says. */
 QnStatus qn_cli_dims_check(const QnOnnxModel *m, QnItem *const *in, const QnCliDims *dims);
 

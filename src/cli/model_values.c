@@ -93,14 +93,21 @@ static QnStatus check_inputs(const QnOnnxModel *m, QnItem *const *in)
     return QN_OK;
 }
 
+QnStatus qn_cli_some_inputs(const QnArgs *a, int option, const QnOnnxModel *m, QnArena *arena,
+                            QnItem **in)
+{
+    for (int i = 0; i < a->n_many; i++)
+        if (a->many_of[i] == option)
+            QN_TRY(read_input(m, a->many[i], arena, in));
+    return QN_OK;
+}
+
 QnStatus qn_cli_model_inputs(const QnArgs *a, int option, const QnOnnxModel *m, const char *folder,
                              QnArena *arena, QnItem **in)
 {
     if (folder)
         QN_TRY(read_folder(m, folder, arena, in));
-    for (int i = 0; i < a->n_many; i++)
-        if (a->many_of[i] == option)
-            QN_TRY(read_input(m, a->many[i], arena, in));
+    QN_TRY(qn_cli_some_inputs(a, option, m, arena, in));
     return check_inputs(m, in);
 }
 

@@ -11,6 +11,10 @@
 QnStatus qn_cli_model_inputs(const QnArgs *a, int option, const QnOnnxModel *m, const char *folder,
                              QnArena *arena, QnItem **in);
 
+/* The words alone; inputs that are not given stay NULL. */
+QnStatus qn_cli_some_inputs(const QnArgs *a, int option, const QnOnnxModel *m, QnArena *arena,
+                            QnItem **in);
+
 /* A tensor from a .npy file. */
 QnStatus qn_cli_read_npy(const char *path, QnArena *arena, QnItem **out);
 

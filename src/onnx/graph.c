@@ -98,6 +98,7 @@ QnStatus qn_onnx_import(const QnOnnxModel *model, QnDevice *d, const QnOnnxImpor
     QnScope s = { 0 };
     QnStatus st = qn_importer_open(&m, &s, model, d, o ? &o->limits : NULL);
     m.training = o && o->training;
+    m.options = o;
     if (st == QN_OK)
         st = build_graph(&m, o ? o : &none, problems);
     if (st == QN_OK) {

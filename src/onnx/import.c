@@ -34,6 +34,7 @@ QnStatus qn_importer_force(QnImporter *m, QnItem *item, const char *why)
     QN_TRY(qn_compute_constant(m, item, &is_constant));
     if (is_constant)
         return QN_OK;
+    m->has_open |= !m->is_fed;
     if (!m->is_fed)
         return qn_fail(QN_EUNSUPPORTED,
                        "%s needs the elements of '%s', which depend on the inputs' elements; the "
@@ -189,8 +190,10 @@ static QnStatus run_node(QnImporter *m, const QnOnnxDef *d)
             n.out[i]->name = d->out[i];
         QN_TRY(qn_scope_set(m->scope, d->out[i], n.out[i]));
     }
+    m->made = n.out;
     return QN_OK;
 passed_over:
+    m->made = NULL;
     for (int i = 0; i < d->n_out; i++) {
         QnItem *nothing = qn_importer_item(m, d->out[i], NULL);
         QN_TRY(nothing ? QN_OK : QN_ENOMEM);
@@ -199,14 +202,44 @@ passed_over:
     return QN_OK;
 }
 
+typedef struct Before { /* a node was run */
+    const QnNode *last;
+    int64_t n_problems;
+    size_t n_text;
+} Before;
+
+/* Tells who imports what became of a node. */
+static QnStatus show_node(QnImporter *m, int64_t number, const Before *b)
+{
+    const QnOnnxImportOptions *o = m->options;
+    const char *why = "";
+    bool refused = m->n_problems > b->n_problems;
+    if (refused)
+        why = qn_arena_strdup(m->arena, qn_str_text(&m->problems) + b->n_text);
+    QnOnnxSeen seen = { .number = number,
+                        .fate = refused && m->has_open ? QN_ONNX_OPEN
+                                : refused              ? QN_ONNX_REFUSED
+                                : !m->made             ? QN_ONNX_PASSED
+                                                       : QN_ONNX_MADE,
+                        .why = why,
+                        .out = m->made,
+                        .first = b->last ? b->last->next : m->graph->first };
+    m->has_open = false;
+    return why ? o->seen(o->seen_ctx, &seen) : QN_ENOMEM;
+}
+
 QnStatus qn_importer_nodes(QnImporter *m, const QnOnnxGraph *g)
 {
+    bool is_shown = m->options && m->options->seen && m->depth == 0;
     for (int64_t i = 0; i < g->n_nodes; i++) {
         const QnOnnxDef *d = &g->node[i];
+        Before before = { m->graph->last, m->n_problems, m->problems.n };
         if (run_node(m, d) != QN_OK)
             return qn_fail_prefix(
                 "node '%s' (%s-%lld)", d->name, d->op,
                 (long long)qn_onnx_opset(m->scope->opset, m->scope->n_opset, d->domain));
+        if (is_shown)
+            QN_TRY(show_node(m, i, &before));
         qn_scope_used(m->scope, d);
     }
     return QN_OK;

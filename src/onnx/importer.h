@@ -31,8 +31,11 @@ typedef struct QnImporter {
     int64_t n_fed;
     bool is_fed; /* the elements of inputs are known */
     bool training, plain;
-    const QnChoices *choices; /* of kernels, for runs; or NULL */
-    QnScope *scope;           /* the innermost */
+    const QnOnnxImportOptions *options; /* of an import; NULL: a run */
+    bool has_open;                      /* a node needed elements that only a run can tell */
+    QnItem *const *made;                /* outputs of the last node; NULL: it was passed over */
+    const QnChoices *choices;           /* of kernels, for runs; or NULL */
+    QnScope *scope;                     /* the innermost */
     QnHeld *held;
     int depth;      /* of graphs in graphs */
     QnStr problems; /* nodes that are not supported, a line each */

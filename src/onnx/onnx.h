@@ -41,6 +41,21 @@ typedef struct QnOnnxExposed {
 /* Lists lie in the arena; *out points into itself and must stay where it is. */
 QnStatus qn_onnx_expose(const QnOnnxModel *m, QnArena *arena, QnOnnxExposed *out);
 
+/* What became of a node while a model was imported. */
+typedef enum QnOnnxFate {
+    QN_ONNX_MADE,
+    QN_ONNX_REFUSED, /* not supported; `why` says why */
+    QN_ONNX_OPEN,    /* needs elements that only a run can tell */
+    QN_ONNX_PASSED,  /* hangs on one of those */
+} QnOnnxFate;
+typedef struct QnOnnxSeen {
+    int64_t number; /* of the node in the model's graph */
+    QnOnnxFate fate;
+    const char *why;     /* "", or a line's end with what is not supported */
+    QnItem *const *out;  /* NULL: it was passed over; out[i] NULL: not made */
+    const QnNode *first; /* what it became in the graph: this one and all after; NULL: nothing */
+} QnOnnxSeen;
+
 /* One graph with the model's inputs and outputs by their names. The model must outlive it and its
  * plans, which read the weights where they lie. EUNSUPPORTED also where it cannot
  * be one fixed graph. */
@@ -56,6 +71,10 @@ typedef struct QnOnnxImportOptions {
     bool states;   /* weights (floats of the file) become states of their names, to be filled by
                     * qn_onnx_fill; otherwise constants */
     QnOnnxLimits limits;
+    /* optional: called after each node of the model's graph, also of one that is then refused; what
+     * it is given is valid until it returns. A failure ends the import. */
+    QnStatus (*seen)(void *ctx, const QnOnnxSeen *s);
+    void *seen_ctx;
 } QnOnnxImportOptions;
 QnStatus qn_onnx_import(const QnOnnxModel *m, QnDevice *d, const QnOnnxImportOptions *o,
                         QnGraph **out, QnOnnxProblems *problems);
