@@ -258,11 +258,11 @@ static QnStatus import_tree_regressor(QnOnnxNode *n)
     return qn_onnx_out0(n, qn_cast(n->g, qn_ml_transform(n->g, y, after), QN_DTYPE_F32));
 }
 
-/* Two classes of which one has all the weights: the other gets the rest, to 1 for probabilities,
- * to 0 for what becomes probabilities at the end. */
-static QnValue *both_classes(QnGraph *g, QnValue *y, int64_t only, QnMlAfter after)
+/* Two classes, all weights given to number 0: they are those of number 1, and the other gets the
+ * rest, to 1 for probabilities, to 0 for what becomes probabilities at the end. */
+static QnValue *both_classes(QnGraph *g, QnValue *y, QnMlAfter after)
 {
-    QnValue *s = qn_slice_axis(g, y, 1, only, only + 1), *rest = qn_neg(g, s);
+    QnValue *s = qn_slice_axis(g, y, 1, 0, 1), *rest = qn_neg(g, s);
     if (after == QN_ML_NONE)
         rest = qn_add_scalar(g, rest, 1);
     return qn_concat(g, (QnValue *[]){ rest, s }, 2, 1);
@@ -283,8 +283,8 @@ static QnStatus import_tree_classifier(QnOnnxNode *n)
     QN_TRY(take_x(n, computing_dtype(n, "nodes_values_as_tensor"), &f, &x));
     QnValue *y = qn_forest_emit(n->g, &f, x, QN_FOREST_SUM);
     QN_TRY(add_base(n, labels.n, &y));
-    if (labels.n == 2 && only >= 0)
-        y = both_classes(n->g, y, only, after);
+    if (labels.n == 2 && only == 0)
+        y = both_classes(n->g, y, after);
     y = qn_cast(n->g, qn_ml_transform(n->g, y, after), QN_DTYPE_F32);
     return qn_ml_classify(n, &labels, y);
 }
