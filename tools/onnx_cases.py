@@ -38,7 +38,7 @@ def write_case(case, folder):
         os.makedirs(sets)
         for what, values, infos in (("input", inputs, graph.input), ("output", outputs, graph.output)):
             for i, value in enumerate(values):
-                if value is None:
+                if value is None and infos[i].type.WhichOneof("value") != "optional_type":
                     continue
                 with open(os.path.join(sets, f"{what}_{i}.pb"), "wb") as f:
                     f.write(as_proto(value, infos[i]).SerializeToString())

@@ -30,6 +30,7 @@ QnStatus qn_mapping_plain(const QnMapping *m, QnOnnxNode *n);
     X(folds) \
     X(label) \
     X(legacy) \
+    X(linear_attention) \
     X(loss) \
     X(ml) \
     X(norm) \

@@ -175,3 +175,29 @@ static void test_recent(void **state)
     one_want(&c, 1, TENSOR(F32, QN_SHAPE(1, 1, 2), float, 3, 1));
     one_close(&c);
 }
+
+/* One head of one number: the state halves, then learns what it said wrong of the key. */
+static void test_linear_attention(void **state)
+{
+    One c;
+    one_open(&c);
+    const float half = -0.69314718F;
+    const QnTensor in[] = {
+        TENSOR(F32, QN_SHAPE(1, 2, 1), float, 2, 1),
+        TENSOR(F32, QN_SHAPE(1, 2, 1), float, 3, 1),
+        TENSOR(F32, QN_SHAPE(1, 2, 1), float, 5, 1),
+        TENSOR(F32, QN_SHAPE(1, 1, 1, 1), float, 2),
+        TENSOR(F32, QN_SHAPE(1, 2, 1), float, half, half),
+        TENSOR(F32, QN_SHAPE(1, 2, 1), float, 0.5F, 1),
+    };
+    const QnOnnxAttr attr[] = { INT_ATTR("q_num_heads", 1), INT_ATTR("kv_num_heads", 1),
+                                TEXT_ATTR("update_rule", "other") };
+    assert_ok(one_run(&c, "LinearAttention", 27, attr, 2, in, 6, 2));
+    NEAR(&c, 0, 2, 8, 1);
+    NEAR(&c, 1, 1, 1);
+    assert_fails(one_run(&c, "LinearAttention", 27, attr, 1, in, 6, 2), QN_ESHAPE, "do not divide");
+    assert_fails(one_run(&c, "LinearAttention", 27, attr, 3, in, 6, 2), QN_EUNSUPPORTED,
+                 "update_rule");
+    assert_fails(one_run(&c, "LinearAttention", 27, attr, 2, in, 5, 2), QN_ESHAPE, "input 5");
+    one_close(&c);
+}
