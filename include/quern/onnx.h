@@ -27,6 +27,9 @@ QN_API void qn_model_close(QnModel *m); /* NULL is fine */
 QN_API const char *qn_model_input_name(const QnModel *m, int64_t i);
 QN_API const char *qn_model_output_name(const QnModel *m, int64_t i);
 
+/* What the file says of input i; batch > 0: its first dim. A dim that the file leaves open is an
+ * error that says its name. */
+QN_API QnStatus qn_model_input_type(const QnModel *m, int64_t i, int64_t batch, QnType *out);
 /* An input's elements, row-major, of a concrete type; borrowed until the next run has ended. */
 QN_API QnStatus qn_model_set(QnModel *m, const char *name, const QnType *type, const void *data);
 /* EUNSUPPORTED lists the nodes that are not supported. */

@@ -21,6 +21,16 @@ passes "$tmp/examples/train_static" "$tmp/again.safetensors"
 passes cmp "$tmp/weights.safetensors" "$tmp/again.safetensors"
 refuses "missing.safetensors" "$tmp/examples/predict" "$tmp/missing.safetensors"
 
+# y = max(x, 0) for x of two floats, as ONNX writes it.
+printf '\010\010\072\063\012\014\012\001\170\022\001\171\042\004\122\145\154\165\022\001\147\132\017\012' >"$tmp/relu.onnx"
+printf '\001\170\022\012\012\010\010\001\022\004\012\002\010\002\142\017\012\001\171\022\012\012\010\010' >>"$tmp/relu.onnx"
+printf '\001\022\004\012\002\010\002\102\004\012\000\020\021' >>"$tmp/relu.onnx"
+if "$tmp/examples/onnx" "$tmp/relu.onnx" >"$tmp/out" 2>"$tmp/err"; then
+    has "$tmp/out" "y: f32[2] 1 1"
+else
+    has "$tmp/err" "built without" # protobuf-c
+fi
+
 # The installed tree may be moved.
 mv "$prefix" "$tmp/moved"
 prefix=$tmp/moved
