@@ -119,7 +119,9 @@ QnStatus qn_onnx_fill(const QnOnnxModel *m, QnStore *store)
         const QnSlot *slot = qn_store_find(store, init->name);
         if (!slot || init->tensor->text)
             continue;
-        if (!qn_type_is_equal(qn_slot_type(slot), &init->tensor->type))
+        QnType type = *qn_slot_type(slot);
+        type.layout = init->tensor->type.layout; /* the store sees to it */
+        if (!qn_type_is_equal(&type, &init->tensor->type))
             return qn_fail(QN_ESHAPE, "%s: weight '%s' is not of the state's type", m->path,
                            init->name);
         QN_TRY(qn_store_write(store, slot, init->tensor->data));

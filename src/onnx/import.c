@@ -56,6 +56,7 @@ static QnStatus bind_node(QnImporter *m, const QnOnnxDef *d, QnOnnxNode *n)
                        .n_out = d->n_out,
                        .training = m->training,
                        .blocks = &m->blocks,
+                       .inference = m->inference,
                        .importer = m };
     QnOnnxAttr *attr = qn_arena_array(m->arena, (size_t)d->n_attr + 1, sizeof *attr);
     bool *used = qn_arena_array(m->arena, (size_t)d->n_out + 1, sizeof *used);
@@ -112,10 +113,11 @@ static QnStatus call_mapping(QnImporter *m, const QnMapping *map, QnOnnxNode *n)
         n->g = m->graph;
         n->epoch = m->epoch;
         n->want = 0;
+        size_t scope = strlen(m->graph->scope); /* a name of the file may hold dots */
         qn_scope_push(m->graph, n->name);
         QnStatus st = map->map->import ? map->map->import(n) : qn_mapping_plain(map, n);
         if (n->g == m->graph)
-            qn_scope_pop(m->graph);
+            m->graph->scope[scope] = '\0';
         if (st == QN_OK || !n->want)
             return st;
         snprintf(why, sizeof why, "node '%s' (%s)", n->name, n->op);
@@ -175,6 +177,8 @@ static QnStatus run_node(QnImporter *m, const QnOnnxDef *d)
         QN_TRY(note_problem(m, d, n.opset, "not supported"));
         goto passed_over;
     } else {
+        if (m->batch_to && !strcmp(d->op, "Reshape"))
+            QN_TRY(qn_importer_rebatch(m, &n));
         QnStatus st = call(m, &map, &n);
         if (st == QN_EUNSUPPORTED && qn_graph_check(m->graph) == QN_OK) {
             if (problems == m->n_problems) /* else it is noted where it lies, inside */
@@ -297,8 +301,15 @@ QnStatus qn_importer_graph(QnImporter *m, const QnOnnxGraph *g, QnItem *const *i
 QnStatus qn_importer_open(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
                           const QnOnnxLimits *limits)
 {
-    *m = (QnImporter){ .model = model, .device = d, .arena = qn_arena_new(), .scope = s };
-    m->graph = qn_graph_new();
+    return qn_importer_enter(m, s, model, d, limits, qn_graph_new());
+}
+
+QnStatus qn_importer_enter(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
+                           const QnOnnxLimits *limits, QnGraph *g)
+{
+    *m = (QnImporter){
+        .model = model, .device = d, .arena = qn_arena_new(), .scope = s, .graph = g
+    };
     QN_TRY(m->graph && m->arena ? QN_OK : QN_ENOMEM);
     qn_importer_limit(m, limits);
     QN_TRY(qn_scope_open(s, model->graph, NULL));

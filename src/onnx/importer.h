@@ -30,12 +30,14 @@ typedef struct QnImporter {
     QnItem *const *fed; /* what the model's inputs were given */
     int64_t n_fed;
     bool is_fed; /* the elements of inputs are known */
-    bool training, plain;
+    bool plain;
+    bool training, inference; /* BatchNormalization and Dropout; neither: as the file says */
     const QnOnnxImportOptions *options; /* of an import; NULL: a run */
     bool has_open;                      /* a node needed elements that only a run can tell */
     QnItem *const *made;                /* outputs of the last node; NULL: it was passed over */
-    const QnChoices *choices;           /* of kernels, for runs; or NULL */
-    QnScope *scope;                     /* the innermost */
+    int64_t batch_from, batch_to; /* of Reshape's constants (onnx/batch.c); 0: as the file says */
+    const QnChoices *choices;     /* of kernels, for runs; or NULL */
+    QnScope *scope;               /* the innermost */
     QnHeld *held;
     int depth;      /* of graphs in graphs */
     QnStr problems; /* nodes that are not supported, a line each */
@@ -46,6 +48,9 @@ typedef struct QnImporter {
  * limits may be NULL. */
 QnStatus qn_importer_open(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
                           const QnOnnxLimits *limits);
+/* The same over a graph of the caller's, to be taken out of *m before it is closed. */
+QnStatus qn_importer_enter(QnImporter *m, QnScope *s, const QnOnnxModel *model, QnDevice *d,
+                           const QnOnnxLimits *limits, QnGraph *g);
 void qn_importer_close(QnImporter *m, QnScope *s);
 void qn_importer_limit(QnImporter *m, const QnOnnxLimits *limits);
 /* Before each node and each turn of a loop: counts, and cuts where the graph has grown long. */
@@ -59,6 +64,9 @@ QnStatus qn_importer_cut(QnImporter *m, QnItem *also);
 QnStatus qn_importer_check_input(const char *name, const QnOnnxType *t, const QnItem *item);
 /* A copy that needs nothing but its arena. */
 QnStatus qn_importer_take(QnArena *to, const QnItem *from, QnItem **out);
+/* Files made for one batch hold it in the shapes of Reshape nodes: where such a node reshapes what
+ * hangs on the inputs, batch_from at the shape's front becomes batch_to. */
+QnStatus qn_importer_rebatch(QnImporter *m, QnOnnxNode *n);
 /* The error of n_problems > 0; the list goes to *out, if there is one. */
 QnStatus qn_importer_refuse(QnImporter *m, QnOnnxProblems *out);
 /* Made by a node that is not supported. */

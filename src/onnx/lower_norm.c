@@ -7,16 +7,24 @@
 
 /* ---- BatchNormalization ---------------------------------------------------------------------- */
 
+/* Statistics that a run must not change. */
+static bool batch_norm_is_frozen(const QnOnnxNode *n)
+{
+    return qn_onnx_has(n, 3) && qn_onnx_has(n, 4) && n->in[3]->is_frozen && n->in[4]->is_frozen;
+}
+
 /* Whether the batch's own statistics are taken: opset 14 says so, 7 to 13 by the number of outputs,
  * 6 by is_test. */
 static bool batch_norm_trains(const QnOnnxNode *n)
 {
     bool trains = n->training;
+    if (n->inference || batch_norm_is_frozen(n))
+        return false;
     for (int i = 1; n->opset < 14 && n->opset >= 7 && i < n->n_out; i++)
         trains |= n->out_used[i];
     if (n->opset >= 14)
         trains |= qn_onnx_int(n, "training_mode", 0) != 0;
-    return n->opset < 7 ? !qn_onnx_int(n, "is_test", 0) : trains;
+    return n->opset < 7 ? trains || !qn_onnx_int(n, "is_test", 0) : trains;
 }
 
 /* momentum * old + (1 - momentum) * now, in the type of old. */
@@ -26,6 +34,16 @@ static QnValue *running(QnGraph *g, QnValue *old, QnValue *now, double momentum)
         return qn_graph_poison(g);
     now = qn_cast(g, qn_mul_scalar(g, now, 1 - momentum), old->type.dtype);
     return qn_add(g, qn_mul_scalar(g, old, momentum), now);
+}
+
+/* The biased variance, of a node that gives the unbiased one. */
+static QnValue *batch_norm_variance(QnGraph *g, QnNode *b, const QnValue *x)
+{
+    if (!b || qn_value_is_poison(x))
+        return qn_graph_poison(g);
+    const QnShape *s = &x->type.shape;
+    double count = (double)qn_shape_count(s) / (double)QN_MAX(s->dim[1], 1);
+    return qn_mul_scalar(g, qn_node_out(g, b, 3), count > 1 ? (count - 1) / count : 1);
 }
 
 /* Where the old statistics are states, they become the new ones. */
@@ -40,12 +58,12 @@ static QnStatus batch_norm_train(QnOnnxNode *n, double eps)
     QnNode *b = qn_batch_norm(n->g, x, qn_onnx_in(n, 1), qn_onnx_in(n, 2), eps);
     QN_TRY(qn_onnx_out0(n, qn_cast(n->g, qn_node_out(n->g, b, 0), t)));
     QnValue *mean = qn_node_out(n->g, b, 1);
-    QnInts axes = qn_norm_view_channel(&x->type.shape).axes;
-    QnValue *var = qn_variance(n->g, qn_cast(n->g, x, mean->type.dtype), axes, false, 0);
+    QnValue *var = batch_norm_variance(n->g, b, x);
     QnValue *const out[] = { running(n->g, qn_onnx_in(n, 3), mean, momentum),
                              running(n->g, qn_onnx_in(n, 4), var, momentum), mean, var };
     for (int i = 0; i < 2; i++)
-        if (n->training && qn_onnx_has(n, 3 + i) && n->in[3 + i]->is_state)
+        if (n->training && qn_onnx_has(n, 3 + i) && n->in[3 + i]->is_state &&
+            !n->in[3 + i]->is_frozen)
             qn_assign(n->g, qn_onnx_in(n, 3 + i), out[i]);
     for (int i = 1; i < n->n_out && i < 5; i++)
         if (n->out_used[i])
@@ -95,6 +113,9 @@ static QnStatus import_batch_norm(QnOnnxNode *n)
         v = qn_cast(n->g, v, scale->dtype);
     v = qn_batch_norm_inference(n->g, v, qn_onnx_in(n, 1), qn_onnx_in(n, 2), qn_onnx_in(n, 3),
                                 qn_onnx_in(n, 4), eps);
+    for (int i = 1; i < 3; i++) /* what training would change stays as it is */
+        if (i < n->n_out && n->out_used[i] && qn_onnx_has(n, 2 + i))
+            QN_TRY(qn_onnx_out_item(n, i, n->in[2 + i]));
     return qn_onnx_out0(n, qn_cast(n->g, rank == 1 ? qn_squeeze(n->g, v, 1) : v, t));
 }
 

@@ -121,7 +121,7 @@ static QnStatus dropout_read(QnOnnxNode *n, bool *train, double *ratio)
     }
     if (*train && n->opset >= 12 && qn_onnx_has(n, 1))
         QN_TRY(qn_onnx_in_double(n, 1, ratio));
-    *train &= *ratio > 0;
+    *train &= *ratio > 0 && !n->inference;
     return *ratio >= 0 && *ratio <= 1
                ? QN_OK
                : qn_fail(QN_EFORMAT, "the ratio is %g; it must be in 0..1", *ratio);

@@ -31,8 +31,11 @@ static QnValue *state_of(QnGraph *g, const QnItem *item)
         .name = item->name,
         .dtype = t->dtype,
         .dims = { .n = t->shape.rank },
-        .trainable = !item->is_statistic,
+        .trainable = !item->is_statistic && !item->is_frozen,
     };
+    if (a.trainable && item->prefix &&
+        !(a.name = qn_arena_printf(g->arena, "%s%s", item->prefix, item->name)))
+        return qn_graph_poison(g);
     memcpy(a.dims.d, t->shape.dim, sizeof a.dims.d);
     return qn_state(g, &a);
 }

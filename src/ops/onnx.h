@@ -38,6 +38,8 @@ struct QnItem {
     bool is_model;         /* an initialiser: its elements last as long as the model */
     bool is_state;         /* a weight that lives in a store: a state of this name … */
     bool is_statistic;     /* … that runs keep, not an optimizer */
+    bool is_frozen;        /* … that nothing changes */
+    const char *prefix;    /* … before its name, where it is trained ("ema."); or NULL */
     bool is_fed;      /* known now, but another run may bring others: an input, not a constant */
     const char *name; /* for errors; never NULL */
     QnItem **item;    /* of a sequence or an optional */
@@ -90,8 +92,9 @@ typedef struct QnOnnxNode {
     const bool *out_used;
     const QnOnnxAttr *attr;
     int n_attr;
-    bool training; /* BatchNormalization and Dropout as for training */
-    uint64_t want; /* inputs whose elements were asked for in vain */
+    bool training;  /* BatchNormalization and Dropout as for training … */
+    bool inference; /* … or as for inference, whatever the node says */
+    uint64_t want;  /* inputs whose elements were asked for in vain */
     int64_t epoch;
     QnOnnxBlocks *blocks; /* for elements and lists; NULL: the arena */
     void *importer;       /* src/onnx's own */
