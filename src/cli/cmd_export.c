@@ -6,6 +6,7 @@
 
 #include "onnx/onnx.h"
 #include "rt/store.h"
+#include "train/model_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +63,14 @@ static int64_t count_weights(const QnGraph *g)
     return n;
 }
 
+/* A model that came from an ONNX file goes back as that file with other weights, or, where opset or
+ * batch are asked for, as a graph of ours. */
+static QnStatus export_again(const QnArgs *a, const QnSession *s)
+{
+    QN_TRY(qn_model_file_write(s->file, s->store, a->text[OUTPUT], a->text[OUTSIDE] != NULL));
+    return done(a, "weights", qn_model_file_count(s->file));
+}
+
 static QnStatus export_run(const QnArgs *a)
 {
     static const char *const small = "train.eval.batch=1";
@@ -70,7 +79,13 @@ static QnStatus export_run(const QnArgs *a)
     QnOnnxExportOptions o = export_options(a);
     QN_TRY(qn_setup_open_model(&s, a->positional[0], &small, 1, NULL));
     o.name = s.recipe->name;
-    QnStatus st = qn_session_model(s.session, a->text[BATCH] ? a->number[BATCH] : 0, &g);
+    if (s.session->file && !a->text[OPSET] && !a->text[BATCH]) {
+        QnStatus again = export_again(a, s.session);
+        qn_setup_close(&s);
+        return again;
+    }
+    int64_t batch = a->text[BATCH] ? a->number[BATCH] : s.session->file ? 1 : 0;
+    QnStatus st = qn_session_model(s.session, batch, &g);
     if (st == QN_OK)
         st = qn_onnx_export(g, s.session->store, &o, a->text[OUTPUT]);
     if (st == QN_OK)

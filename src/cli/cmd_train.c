@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "rt/tune.h"
+#include "train/model_file.h"
 #include "train/pretrained.h"
 
 #include <dirent.h>
@@ -147,7 +148,7 @@ static void remove_unfinished(const char *run)
         const char *dot = strstr(e->d_name, ".tmp-");
         static const char *const ours[] = { "recipe.yaml", "metrics.jsonl", "kernels.json",
                                             "vocab.json",  "summary.json",  "loss.svg",
-                                            "data.json" };
+                                            "data.json",   QN_RUN_MODEL,    QN_RUN_MODEL ".data" };
         size_t n = dot ? (size_t)(dot - e->d_name) : 0;
         for (int i = 0; dot && i < QN_COUNT(ours); i++) {
             if (strlen(ours[i]) != n || strncmp(ours[i], e->d_name, n))
@@ -210,11 +211,28 @@ static QnStatus report(QnReport *r, const char *run, const QnTrainResult *t, con
     return st;
 }
 
+/* A model of an ONNX file is copied when a run begins: what becomes of the file after that is
+ * nothing to the run. */
+static QnStatus store_model(const QnReport *r, int64_t update)
+{
+    char path[4096], line[4096];
+    const QnModelFile *f = r->setup->session->file;
+    if (!f || update > 0)
+        return QN_OK;
+    for (const char *p = qn_str_text(&f->notes); *p; p += strcspn(p, "\n"), p += *p != '\0') {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(p, "\n"), p);
+        qn_log_at(&r->args->log, QN_LOG_INFO, "%s", line);
+    }
+    snprintf(path, sizeof path, "%.4000s/" QN_RUN_MODEL, r->run);
+    return qn_model_file_copy(f, path);
+}
+
 /* The folder is written to once it is certain that the run goes on as it began. */
 static QnStatus begin(void *ctx, int64_t update)
 {
     QnReport *r = ctx;
     char kernels[4096];
+    QN_TRY(store_model(r, update));
     QN_TRY(store_recipe(r->setup, r->run));
     snprintf(kernels, sizeof kernels, "%.4000s/kernels.json", r->run);
     QN_TRY(qn_setup_record(r->setup, kernels));
@@ -273,9 +291,16 @@ static QnStatus choices_of_run(const QnArgs *a, const char *run, QnChoices **out
     return a->text[RESUME] && qn_file_exists(path) ? qn_choices_read(path, out) : QN_OK;
 }
 
+/* A resumed run goes on with its copy of an ONNX model. */
+static const char *model_of_run(const QnArgs *a, const char *run, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%.4000s/" QN_RUN_MODEL, run);
+    return a->text[RESUME] && qn_checkpoint_exists(run) && qn_file_exists(path) ? path : NULL;
+}
+
 static int run(QnArgs *a)
 {
-    char extra[2][64], folder[4096];
+    char extra[2][64], folder[4096], model[4096];
     QnSetup s;
     QnChoices *choices = NULL;
     bool was_interrupted = false;
@@ -290,8 +315,11 @@ static int run(QnArgs *a)
     if (st == QN_OK)
         st = choices_of_run(a, folder, &choices);
     if (st == QN_OK)
-        st = qn_setup_open(&s, a->positional[0], a->many, a->n_many, a->text[DEVICE],
-                           &(QnSessionOptions){ .training = true, .choices = choices });
+        st = qn_setup_open(
+            &s, a->positional[0], a->many, a->n_many, a->text[DEVICE],
+            &(QnSessionOptions){ .training = true,
+                                 .choices = choices,
+                                 .onnx = model_of_run(a, folder, model, sizeof model) });
     if (st != QN_OK) {
         qn_choices_free(choices);
         return qn_cli_fail(a);

@@ -336,11 +336,27 @@ static QnStatus check_name(const QnYaml *root, const char *name)
     }
 }
 
+static bool is_onnx(const QnYaml *node)
+{
+    size_t n = node && node->kind == QN_YAML_SCALAR ? strlen(node->text) : 0;
+    return n > 5 && !strcmp(node->text + n - 5, ".onnx");
+}
+
+/* `model: {…}`, or a path that ends in .onnx. */
+static QnStatus read_model(QnRecipe *r, const QnYaml *root)
+{
+    QnYaml *node = qn_yaml_find(root, "model");
+    r->model = node;
+    if (is_onnx(node))
+        return read_path(r, root, "model", true, &r->onnx);
+    QN_TRY(qn_yaml_map(root, "model", true, &node));
+    return qn_yaml_find(node, "onnx") ? read_path(r, node, "onnx", true, &r->onnx) : QN_OK;
+}
+
 static QnStatus read_recipe(QnRecipe *r)
 {
     const QnYaml *root = qn_yaml_root(r->doc);
     int task = 0;
-    QnYaml *model;
     r->level = 2;
     if (root->kind != QN_YAML_MAP)
         return qn_yaml_fail(root, "expected a map with the keys task, data, model and train");
@@ -351,8 +367,7 @@ static QnStatus read_recipe(QnRecipe *r)
     QN_TRY(qn_yaml_choice(root, "task", true, task_names, QN_COUNT(task_names), &task));
     r->task = (QnTask)task;
     QN_TRY(read_data(r, root));
-    QN_TRY(qn_yaml_map(root, "model", true, &model));
-    r->model = model;
+    QN_TRY(read_model(r, root));
     QN_TRY(read_compile(r, root));
     return read_train(r, root);
 }
@@ -413,6 +428,12 @@ static QnStatus make_absolute(QnYamlDoc *doc, const char *folder, const char *ke
     return st;
 }
 
+static QnStatus name_model(QnYamlDoc *doc)
+{
+    bool is_path = is_onnx(qn_yaml_find(qn_yaml_root(doc), "model"));
+    return qn_yaml_set(doc, is_path ? "model=" QN_RUN_MODEL : "model.onnx=" QN_RUN_MODEL);
+}
+
 /* Without libyaml only JSON, which is YAML too, could be read again. */
 static QnStatus print_tree(QnYamlDoc *doc, char **text)
 {
@@ -437,6 +458,8 @@ QnStatus qn_recipe_print(const QnRecipe *r, char **text)
     QnStatus st = qn_yaml_parse(r->path, as_it_ran, strlen(as_it_ran), &doc);
     for (int i = 0; st == QN_OK && i < QN_COUNT(keys); i++)
         st = make_absolute(doc, folder, keys[i]);
+    if (st == QN_OK && r->onnx)
+        st = name_model(doc);
     if (st == QN_OK)
         st = print_tree(doc, text);
     qn_yaml_free(doc);

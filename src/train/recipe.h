@@ -76,7 +76,8 @@ typedef struct QnRecipe {
     const char *name;
     QnTask task;
     QnRecipeData data;
-    const QnYaml *model; /* read by train/model.c */
+    const QnYaml *model; /* read by train/model.c, or train/model_file.c: a map, or a file's path */
+    const char *onnx;    /* the file, relative to where we are; NULL: the model is none */
     QnSchedule schedule;
     QnRecipeOptimizer optimizer;
     int64_t batch, accumulate; /* samples a micro-batch, micro-batches an update */
@@ -105,8 +106,9 @@ QnStatus qn_recipe_open(const char *path, const char *const *settings, int n_set
                         QnRecipe **out);
 void qn_recipe_free(QnRecipe *r);
 
-/* The recipe as it runs: with its settings, and with absolute paths. *text is the caller's to
- * qn_free. */
+/* The recipe as a run's folder has it: with its settings, and with absolute paths, but an ONNX
+ * model as QN_RUN_MODEL, which lies beside it. *text is the caller's to qn_free. */
+#define QN_RUN_MODEL "model.onnx"
 QnStatus qn_recipe_print(const QnRecipe *r, char **text);
 
 /* `path` relative to the recipe's folder; from the recipe's arena. NULL: no memory. */

@@ -1,5 +1,7 @@
 #include "train/session_impl.h"
 
+#include "train/model_file.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -23,6 +25,8 @@ static QnStatus compile(QnSession *s, const QnSessionOptions *o)
                         .check_finite = s->recipe->check_finite };
     QN_TRY(qn_store_alloc(s->store));
     QN_TRY(qn_store_fill(s->store, (uint64_t)s->recipe->seed));
+    if (s->file)
+        QN_TRY(qn_model_file_fill(s->file, s->store));
     QN_TRY(qn_plan_new(s->eval_graph, s->device, s->store, &p, &s->eval_plan));
     QN_TRY(host_buffers(s));
     if (s->train_graph)
@@ -44,7 +48,11 @@ QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d
                       .batch = r->batch,
                       .eval_batch = r->eval_batch ? r->eval_batch : r->batch };
     s->store = qn_store_new(d);
-    QnStatus st = s->store ? qn_session_build(s, options) : QN_ENOMEM;
+    QnStatus st = s->store ? QN_OK : QN_ENOMEM;
+    if (st == QN_OK)
+        st = qn_model_file_open(r, options->onnx, d, qn_session_outputs(s), &s->file);
+    if (st == QN_OK)
+        st = qn_session_build(s, options);
     if (st == QN_OK)
         st = compile(s, options);
     if (st != QN_OK)
@@ -68,6 +76,7 @@ void qn_session_free(QnSession *s)
     qn_graph_free(s->train_graph);
     qn_graph_free(s->update_graph);
     qn_graph_free(s->eval_graph);
+    qn_model_file_free(s->file);
     qn_free(s);
 }
 

@@ -13,6 +13,7 @@ typedef struct QnSession {
     QnDevice *device;       /* borrowed */
     QnSampleSpec spec;
     QnStore *store;
+    struct QnModelFile *file; /* train/model_file.h; NULL: the model comes from no file */
     QnGraph *train_graph, *update_graph, *eval_graph;
     QnPlan *train_plan;  /* one micro-batch, forward and backward; the update too unless
                           * accumulate > 1 */
@@ -29,11 +30,12 @@ typedef struct QnSessionOptions {
     const QnChoices *choices; /* kernel choices, or NULL */
     bool training;            /* false: only what evaluation needs */
     bool profile, poison;
-    bool no_passes; /* run the graph as built (tests) */
+    bool no_passes;   /* run the graph as built (tests) */
+    const char *onnx; /* the model's file, where the recipe has one; NULL: the recipe's */
 } QnSessionOptions;
 
-/* Builds and compiles; parameters are initialised from the recipe's seed. The dataset's spec fixes
- * input and output shapes. */
+/* Builds and compiles; parameters are initialised from the recipe's seed, or from its ONNX file.
+ * The dataset's spec fixes input and output shapes. */
 QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d,
                         const QnSessionOptions *options, QnSession **out);
 void qn_session_free(QnSession *s);
@@ -60,7 +62,8 @@ typedef struct QnEvalResult {
 QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out);
 
 /* The model alone, for prediction: input "x", output "logits" (regression: "output"), no pass has
- * been over it. batch 0: a symbol of that name. */
+ * been over it. batch 0: a symbol of that name; a model of an ONNX file must have one. The session
+ * must outlive the graph. */
 QnStatus qn_session_model(const QnSession *s, int64_t batch, QnGraph **graph);
 
 #endif

@@ -6,7 +6,7 @@
 #include "pass/grad.h"
 #include "pass/pipeline.h"
 #include "pass/precision.h"
-#include "train/model.h"
+#include "train/model_file.h"
 
 #include <string.h>
 
@@ -56,10 +56,15 @@ static QnStatus mix_precision(const QnRecipe *r, Built *b)
     }
     b->loss = map[b->loss->id];
     b->net.key = NULL; /* of the old graph, which has been used up */
-    b->net.g = mixed;
+    b->net.g = mixed;  /* it may read constants of the model's file, as the old one did */
     qn_graph_free(b->g);
     b->g = mixed;
     return QN_OK;
+}
+
+int64_t qn_session_outputs(const QnSession *s)
+{
+    return s->recipe->task != QN_TASK_REGRESS ? s->spec.class_count : s->spec.y_count;
 }
 
 /* The model on an input x; *out is what the loss takes. */
@@ -71,9 +76,10 @@ static QnStatus build_model(const QnSession *s, bool training, QnDim batch, Buil
         b->net.key = qn_input(b->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
     else if (r->ema > 0)
         b->net.prefix = "ema.";
-    bool classes = r->task != QN_TASK_REGRESS;
-    QnModelIo io = { classes ? s->spec.class_count : s->spec.y_count,
+    QnModelIo io = { qn_session_outputs(s),
                      s->spec.x_kind == QN_FEATURE_TOKENS ? s->spec.x_dims[0] : 0 };
+    if (s->file)
+        return qn_model_file_build(s->file, &b->net, &io, input_x(s, b->g, batch), out);
     return qn_model_build(&b->net, r->model, &io, input_x(s, b->g, batch), out);
 }
 

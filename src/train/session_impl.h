@@ -6,6 +6,9 @@
 
 enum { QN_IGNORED_LABEL = -100 }; /* of samples that do not count; cross-entropy leaves them out */
 
+/* What the data asks of the model. */
+int64_t qn_session_outputs(const QnSession *s);
+
 /* Fills the session's graphs and takes their states into its store. */
 QnStatus qn_session_build(QnSession *s, const QnSessionOptions *o);
 

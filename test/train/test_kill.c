@@ -5,6 +5,7 @@
 #include "toy.h"
 
 #include "base/clock.h"
+#include "onnx/onnx.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,14 @@
     "'window': 8}, 'model': {'name': 'gpt2', 'layers': 1, 'heads': 2, 'width': 8, "                \
     "'dropout': 0.1}, 'train': {'steps': 120, 'batch': 4, 'lr': 0.01, 'eval': {'every': 25}, "     \
     "'checkpoint': {'every': 4, 'keep': 2}}}"
+
+/* A model of an ONNX file, which this run's folder then holds. */
+#define ONNX_LAYERS                                                                                \
+    "'model': {'layers': [{'conv': {'out': 4}}, 'batch_norm', 'relu', 'flatten', "                 \
+    "{'linear': 'outputs'}]}"
+#define ONNX(model)                                                                                \
+    TOY_HEAD TOY_DATA ", " model ", 'train': {'epochs': 4, 'batch': 10, 'lr': 0.01, 'ema': 0.9, "  \
+                      "'checkpoint': {'every': 4, 'keep': 2}}}"
 
 static char program[512], recipe[512];
 
@@ -217,6 +226,21 @@ static void test_killed_between_micro_batches(void **state)
 static void test_killed_over_text(void **state)
 {
     killed("text", TEXT, 60);
+}
+
+static void test_killed_over_an_onnx_model(void **state)
+{
+    Toy t;
+    QnGraph *g;
+    TOY_OPEN(&t, toy_recipe("made.json", ONNX(ONNX_LAYERS)), "train.ema=0", NULL);
+    assert_ok(qn_session_model(t.session, 0, &g));
+    QnStatus st = qn_onnx_export(g, t.session->store, NULL, temp_path("m.onnx"));
+    qn_graph_free(g);
+    toy_close(&t);
+    if (st == QN_EUNSUPPORTED) /* built without protobuf-c */
+        skip();
+    assert_ok(st);
+    killed("onnx", ONNX("'model': {'onnx': 'm.onnx', 'head': 'outputs'}"), 30);
 }
 
 /* A signal that asks: the run saves itself, says so by its exit code, and goes on the same. */
