@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OUTPUT, OPSET, BATCH, DIM, OUTSIDE, RANDOM, FORCE, JSON };
+enum { OUTPUT, OPSET, BATCH, FOLD, DIM, OUTSIDE, RANDOM, FORCE, JSON };
 
 static const QnOption options[] = {
     [OUTPUT] = { "--output", 'o', QN_OPTION_TEXT, "FILE.onnx", "where to; needed", 0, 0 },
@@ -20,6 +20,8 @@ static const QnOption options[] = {
     [BATCH] = { "--batch", 0, QN_OPTION_INT, "N", "a fixed batch; default: of any size", 1,
                 1 << 24 },
     [DIM] = QN_CLI_DIM_OPTION,
+    [FOLD] = { "--fold", 0, QN_OPTION_FLAG, NULL,
+               "put batch norms into the convolutions before them", 0, 0 },
     [OUTSIDE] = { "--external-data", 0, QN_OPTION_FLAG, NULL,
                   "weights in FILE.onnx.data (over 2 GB: always)", 0, 0 },
     [RANDOM] = { "--random-weights", 0, QN_OPTION_INT, "SEED",
@@ -51,7 +53,8 @@ static QnStatus done(const QnArgs *a, const char *what, int64_t count)
 static QnOnnxExportOptions export_options(const QnArgs *a)
 {
     return (QnOnnxExportOptions){ .opset = a->text[OPSET] ? a->number[OPSET] : 0,
-                                  .outside = a->text[OUTSIDE] != NULL };
+                                  .outside = a->text[OUTSIDE] != NULL,
+                                  .fold = a->text[FOLD] != NULL };
 }
 
 static int64_t count_weights(const QnGraph *g)

@@ -96,7 +96,7 @@ static QnStatus put_plain(QnOnnxPut *p, const QnNode *n, const QnOnnxMap *m)
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
-static QnStatus put_state(Export *e, const QnNode *n)
+static QnStatus read_state(Export *e, const QnNode *n, const QnTensor **out)
 {
     const char *name = qn_node_label(n);
     const QnSlot *slot = e->store ? qn_store_find(e->store, name) : NULL;
@@ -111,7 +111,15 @@ static QnStatus put_state(Export *e, const QnNode *n)
         return QN_ENOMEM;
     QN_TRY(qn_store_read(e->store, slot, data));
     t->data = data;
-    qn_put_tensor(&e->put, name, t);
+    *out = t;
+    return QN_OK;
+}
+
+static QnStatus put_state(Export *e, const QnNode *n)
+{
+    const QnTensor *t;
+    QN_TRY(read_state(e, n, &t));
+    qn_put_tensor(&e->put, qn_node_label(n), t);
     return qn_put_status(&e->put);
 }
 
@@ -223,11 +231,46 @@ static QnStatus lower(QnGraph *g, int64_t *opset)
     return qn_pipeline_run(g, &o);
 }
 
+/* States as constants, so that the passes may compute with them. */
+static QnStatus states_to_constants(Export *e, QnGraph *g)
+{
+    QN_GRAPH_EACH(g, n)
+    {
+        if (!(n->op->traits & QN_STATE))
+            continue;
+        const QnTensor *t;
+        QN_TRY(read_state(e, n, &t));
+        qn_graph_set_cursor(g, n);
+        qn_value_replace(&n->out[0],
+                         qn_constant_lasting(g, t->type.dtype, &t->type.shape, t->data));
+    }
+    qn_graph_set_cursor(g, NULL);
+    QN_TRY(qn_graph_check(g));
+    qn_graph_sweep(g);
+    return QN_OK;
+}
+
+static bool has_row_but_norm(void *opset, const QnNode *n)
+{
+    return n->op != &qn_op_batch_norm_inference && has_row(opset, n);
+}
+
+/* Batch norms go into the convolutions before them, constants are computed. */
+static QnStatus fold(Export *e, QnGraph *g)
+{
+    QnPipelineOptions o = { .level = QN_O1,
+                            .off = "fuse,fuse_sum,recompute",
+                            .keep = has_row_but_norm,
+                            .keep_ctx = &e->put.opset };
+    QN_TRY(states_to_constants(e, g));
+    return qn_pipeline_run(g, &o);
+}
+
 static QnStatus write_model(Export *e, QnGraph *g, const char *path)
 {
     QnOnnxGraph graph = { 0 };
     QnOnnxOpset opset = { "", e->put.opset };
-    QN_TRY(lower(g, &e->put.opset));
+    QN_TRY(e->o->fold ? fold(e, g) : lower(g, &e->put.opset));
     QN_TRY(put_graph(e, g, &graph));
     QnOnnxModel m = { .ir_version = ir_version(e->put.opset),
                       .producer = "quern",

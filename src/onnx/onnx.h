@@ -123,6 +123,7 @@ typedef struct QnOnnxExportOptions {
     int64_t opset;    /* 0: the newest */
     const char *name; /* of the graph; NULL: "quern" */
     bool outside;     /* weights in PATH.data; over 2 GB always */
+    bool fold;        /* batch norms go into convolutions, constants are computed */
 } QnOnnxExportOptions;
 QnStatus qn_onnx_export(QnGraph *g, const QnStore *store, const QnOnnxExportOptions *o,
                         const char *path);

@@ -88,6 +88,17 @@ static void check_file(const char *path, QnDevice *d, const Ran *r)
     qn_onnx_free(m);
 }
 
+static int64_t count_ops(const char *path, const char *op)
+{
+    QnOnnxModel *m;
+    int64_t n = 0;
+    assert_ok(qn_onnx_read(path, &m));
+    for (int64_t i = 0; i < m->graph->n_nodes; i++)
+        n += !strcmp(m->graph->node[i].op, op);
+    qn_onnx_free(m);
+    return n;
+}
+
 static void check_model(Build *build, const QnType *type)
 {
     static Ran r;
@@ -110,11 +121,15 @@ static void check_model(Build *build, const QnType *type)
     r.in.data = type->dtype == QN_DTYPE_I64 ? (const void *)r.tokens : r.x;
     run_model(g, d, store, &r);
     for (int64_t opset = QN_ONNX_OPSET_LEAST; opset <= QN_ONNX_OPSET_NEWEST; opset += 3) {
-        QnOnnxExportOptions o = { .opset = opset, .outside = opset == QN_ONNX_OPSET_NEWEST };
+        QnOnnxExportOptions o = { .opset = opset,
+                                  .outside = opset == QN_ONNX_OPSET_NEWEST,
+                                  .fold = opset == 20 };
         if (qn_onnx_export(g, store, &o, temp_path("m.onnx")) == QN_EUNSUPPORTED &&
             strstr(qn_error_last()->text, "built without"))
             skip();
         assert_ok(qn_onnx_export(g, store, &o, temp_path("m.onnx")));
+        if (build == resnet) /* all of its 20 norms are folded on request */
+            assert_int_equal(count_ops(temp_path("m.onnx"), "BatchNormalization"), o.fold ? 0 : 20);
         check_file(temp_path("m.onnx"), d, &r);
     }
     qn_store_free(store);
