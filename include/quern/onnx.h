@@ -22,6 +22,10 @@ typedef struct QnModel QnModel;
  * the error names file and place. */
 QN_API QnStatus qn_model_open(const char *path, QnDevice *d, QnModel **out);
 QN_API void qn_model_close(QnModel *m); /* NULL is fine */
+/* Kernels as `quern tune` has measured them for this machine, from the file that it keeps
+ * (kernels.json in $XDG_CACHE_HOME/quern or ~/.cache/quern). Before the first run. A file that is
+ * not there leaves all as it is. */
+QN_API QnStatus qn_model_load_choices(QnModel *m, const char *path);
 
 /* Inputs that have to be set, and outputs, in the file's order; NULL: there is no i-th. */
 QN_API const char *qn_model_input_name(const QnModel *m, int64_t i);

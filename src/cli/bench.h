@@ -13,6 +13,7 @@ typedef struct QnBenchOnnx {
     int64_t threads; /* 0: one a core */
     int64_t runs;    /* 0: two seconds of them */
     bool profile;
+    int dim_option; /* number of --dim; all other words with '=' are inputs */
 } QnBenchOnnx;
 /* Times an ONNX model on random inputs: from opening the file to the first answer, then runs. */
 QnStatus qn_bench_onnx(const QnArgs *a, const QnBenchOnnx *o);

@@ -1,5 +1,6 @@
 /* Times ONNX models. */
 #include "cli/bench.h"
+#include "cli/model_dims.h"
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -24,6 +25,7 @@ typedef struct Input {
 typedef struct Bench {
     QnDevice *device;
     QnModel *model;
+    QnChoices *choices;
     Input *in;
     int64_t n_in;
     double open_s;  /* reading the file */
@@ -59,9 +61,11 @@ static QnStatus read_file(Input *in, const char *path)
 }
 
 /* The file that --input gives for the name; NULL: none. */
-static const char *given_file(const QnArgs *a, const char *name)
+static const char *given_file(const QnArgs *a, int dim_option, const char *name)
 {
     for (int i = 0; i < a->n_many; i++) {
+        if (a->many_of[i] == dim_option)
+            continue;
         size_t n = strcspn(a->many[i], "=");
         if (strlen(name) == n && !strncmp(name, a->many[i], n))
             return a->many[i] + n + 1;
@@ -71,6 +75,11 @@ static const char *given_file(const QnArgs *a, const char *name)
 
 static QnStatus make_inputs(Bench *b, const QnArgs *a, const QnBenchOnnx *o)
 {
+    QnCliDims dims;
+    QN_TRY(qn_cli_dims(a, o->dim_option, qn_model_file(b->model), &dims));
+    QnOnnxImportOptions open = {
+        .batch = o->batch, .dim = dims.name, .length = dims.length, .n_dim = dims.n
+    };
     while (qn_model_input_name(b->model, b->n_in))
         b->n_in++;
     b->in = qn_alloc_array((size_t)b->n_in + 1, sizeof *b->in);
@@ -78,11 +87,11 @@ static QnStatus make_inputs(Bench *b, const QnArgs *a, const QnBenchOnnx *o)
     for (int64_t i = 0; i < b->n_in; i++) {
         Input *in = &b->in[i];
         in->name = qn_model_input_name(b->model, i);
-        const char *path = given_file(a, in->name);
+        const char *path = given_file(a, o->dim_option, in->name);
         if (path) {
             QN_TRY(read_file(in, path));
         } else {
-            QN_TRY(qn_model_input_type(b->model, i, o->batch, &in->type));
+            QN_TRY(qn_model_input_type_with(b->model, i, &open, &in->type));
             QN_TRY(fill(in));
         }
         QN_TRY(qn_model_set(b->model, in->name, &in->type, in->data));
@@ -170,7 +179,10 @@ QnStatus qn_bench_onnx(const QnArgs *a, const QnBenchOnnx *o)
     QnStatus st = qn_cli_device(NULL, o->threads, false, &b.device);
     int64_t start = qn_clock_ns();
     if (st == QN_OK)
-        st = qn_model_open_with(a->positional[0], b.device, o->profile, &b.model);
+        st = qn_cli_choices(&b.choices);
+    QnModelOptions options = { .profile = o->profile, .choices = b.choices };
+    if (st == QN_OK)
+        st = qn_model_open_with(a->positional[0], b.device, &options, &b.model);
     b.open_s = (double)(qn_clock_ns() - start) * 1e-9;
     if (st == QN_OK)
         st = make_inputs(&b, a, o);
@@ -186,6 +198,7 @@ QnStatus qn_bench_onnx(const QnArgs *a, const QnBenchOnnx *o)
         qn_free(b.in[i].data);
     qn_free(b.in);
     qn_model_close(b.model);
+    qn_choices_free(b.choices);
     qn_device_close(b.device);
     return st;
 }

@@ -1,4 +1,6 @@
 #include "cli/bench.h"
+#include "cli/model_dims.h"
+#include "cli/onnx_plan.h"
 #include "cli/run_setup.h"
 
 #include "base/chart.h"
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SET, STEPS, THREADS, BATCH, EVAL, PROFILE, SWEEP, JSON };
+enum { SET, STEPS, THREADS, BATCH, DIM, EVAL, PROFILE, SWEEP, JSON };
 
 static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…",
@@ -21,6 +23,7 @@ static const QnOption options[] = {
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [BATCH] = { "--batch", 0, QN_OPTION_INT, "N", "ONNX models: first dim of every input", 1,
                 1 << 24 },
+    [DIM] = QN_CLI_DIM_OPTION,
     [EVAL] = { "--eval", 0, QN_OPTION_FLAG, NULL, "time evaluation, not training", 0, 0 },
     [PROFILE] = { "--profile", 0, QN_OPTION_FLAG, NULL, "time of each node beside its limit", 0,
                   0 },
@@ -191,22 +194,22 @@ static QnStatus sweep(const QnArgs *a)
     return QN_OK;
 }
 
-static bool is_onnx(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 5 && !strcmp(path + n - 5, ".onnx");
-}
-
 static int run(QnArgs *a)
 {
     char threads[64];
     double rate;
-    if (is_onnx(a->positional[0])) {
+    if (qn_cli_is_onnx(a->positional[0])) {
         QnBenchOnnx o = { .batch = a->text[BATCH] ? a->number[BATCH] : 0,
                           .threads = a->text[THREADS] ? a->number[THREADS] : 0,
                           .runs = a->text[STEPS] ? a->number[STEPS] : 0,
-                          .profile = a->text[PROFILE] != NULL };
+                          .profile = a->text[PROFILE] != NULL,
+                          .dim_option = DIM };
         return qn_bench_onnx(a, &o) == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
+    }
+    if (a->text[DIM] || a->text[BATCH]) {
+        qn_fail(QN_EUSAGE,
+                "--dim and --batch are for ONNX models; --set train.batch=N is a recipe's");
+        return qn_cli_fail(a);
     }
     if (a->text[THREADS] && a->n_many < QN_ARGS_MAX) {
         snprintf(threads, sizeof threads, "train.threads=%lld", (long long)a->number[THREADS]);
@@ -227,7 +230,8 @@ const QnCommand qn_cmd_bench = {
     .examples = "  quern bench recipes/fashion-mnist-demo.yaml\n"
                 "  quern bench recipes/fashion-mnist-demo.yaml --profile\n"
                 "  quern bench recipes/fashion-mnist-demo.yaml --sweep batch\n"
-                "  quern bench model.onnx --batch 8 --threads 2\n",
+                "  quern bench model.onnx --batch 8 --threads 2\n"
+                "  quern bench model.onnx --dim batch=1 --dim seq=128\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,

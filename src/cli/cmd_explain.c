@@ -1,3 +1,5 @@
+#include "cli/model_dims.h"
+#include "cli/onnx_plan.h"
 #include "cli/run_setup.h"
 #include "ops/body.h"
 #include "ops/ops.h"
@@ -5,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SET, DEVICE, THREADS, EVAL, WHY, JSON };
+enum { SET, DEVICE, THREADS, EVAL, BATCH, DIM, INPUT, WHY, JSON };
 
 static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe", 0, 0 },
@@ -13,6 +15,11 @@ static const QnOption options[] = {
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [EVAL] = { "--eval", 0, QN_OPTION_FLAG, NULL, "the evaluation plan, not the training step", 0,
                0 },
+    [BATCH] = { "--batch", 0, QN_OPTION_INT, "N", "ONNX models: first dim of every input", 1,
+                1 << 24 },
+    [DIM] = QN_CLI_DIM_OPTION,
+    [INPUT] = { "--input", 'i', QN_OPTION_MANY, "NAME=FILE",
+                "ONNX models: an input that decides shapes or branches, .npy or .pb", 0, 0 },
     [WHY] = { "--why", 0, QN_OPTION_FLAG, NULL, "for each node why other kernels do not run", 0,
               0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a step", 0, 0 },
@@ -123,19 +130,19 @@ static void print_totals(const QnPlan *p, const QnCost *total)
 {
     QnPlanMemory m = qn_plan_memory(p);
     char flops[QN_STR_NUMBER], bytes[QN_STR_NUMBER], arena[QN_STR_NUMBER], bound[QN_STR_NUMBER],
-        state[QN_STR_NUMBER];
+        state[QN_STR_NUMBER], constant[QN_STR_NUMBER];
     printf("%lld steps, %s, %s moved; arena %s (no plan of this order could take less than "
-           "%s), states %s\n",
+           "%s), states %s, constants %s\n",
            (long long)qn_plan_n_steps(p), qn_str_unit(flops, total->flops, "FLOP"),
            qn_str_bytes(bytes, (uint64_t)(total->bytes_read + total->bytes_written)),
            qn_str_bytes(arena, (uint64_t)m.arena_bytes),
            qn_str_bytes(bound, (uint64_t)m.bound_bytes),
-           qn_str_bytes(state, (uint64_t)m.state_bytes));
+           qn_str_bytes(state, (uint64_t)m.state_bytes),
+           qn_str_bytes(constant, (uint64_t)m.constant_bytes));
 }
 
-static QnStatus explain(const QnArgs *a, const QnSetup *s)
+static QnStatus explain(const QnArgs *a, const QnDevice *d, const QnPlan *p)
 {
-    const QnPlan *p = a->text[EVAL] ? s->session->eval_plan : s->session->train_plan;
     QnCost total = { 0 };
     Widths w = widths_of(p);
     if (!a->json)
@@ -147,19 +154,46 @@ static QnStatus explain(const QnArgs *a, const QnSetup *s)
         total.bytes_read += step.cost.bytes_read;
         total.bytes_written += step.cost.bytes_written;
         if (a->json)
-            QN_TRY(json_step(s->device, i, &step));
+            QN_TRY(json_step(d, i, &step));
         else
-            print_step(a, s->device, i, &step, w);
+            print_step(a, d, i, &step, w);
     }
     if (!a->json)
         print_totals(p, &total);
     return QN_OK;
 }
 
+static int explain_model(const QnArgs *a)
+{
+    QnOnnxPlan p;
+    QnOnnxPlanOptions o = { .device = a->text[DEVICE],
+                            .threads = a->number[THREADS],
+                            .batch = a->number[BATCH],
+                            .dim_option = DIM,
+                            .input_option = INPUT };
+    QnStatus st = qn_onnx_plan_open(a, &o, &p);
+    if (st == QN_OK)
+        st = explain(a, p.device, p.plan);
+    int code = st == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, &p.problems);
+    qn_onnx_plan_close(&p);
+    return code;
+}
+
 static int run(QnArgs *a)
 {
     QnSetup s;
     char threads[64];
+    bool is_model = qn_cli_is_onnx(a->positional[0]);
+    if (is_model && (a->text[SET] || a->text[EVAL])) {
+        qn_fail(QN_EUSAGE, "--set and --eval are for recipes");
+        return qn_cli_fail(a);
+    }
+    if (!is_model && (a->text[BATCH] || a->text[DIM] || a->text[INPUT])) {
+        qn_fail(QN_EUSAGE, "--batch, --dim and --input are for ONNX models");
+        return qn_cli_fail(a);
+    }
+    if (is_model)
+        return explain_model(a);
     if (a->text[THREADS] && a->n_many < QN_ARGS_MAX) {
         snprintf(threads, sizeof threads, "train.threads=%lld", (long long)a->number[THREADS]);
         a->many[a->n_many++] = threads;
@@ -168,7 +202,7 @@ static int run(QnArgs *a)
                                 &(QnSessionOptions){ .training = true });
     if (st != QN_OK)
         return qn_cli_fail(a);
-    st = explain(a, &s);
+    st = explain(a, s.device, a->text[EVAL] ? s.session->eval_plan : s.session->train_plan);
     int code = st == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
     qn_setup_close(&s);
     return code;
@@ -176,10 +210,11 @@ static int run(QnArgs *a)
 
 const QnCommand qn_cmd_explain = {
     .name = "explain",
-    .summary = "Show what a recipe's step runs: nodes, kernels, costs, memory",
-    .usage = "RECIPE [options]",
+    .summary = "Show what a recipe's step or an ONNX model runs: nodes, kernels, costs, memory",
+    .usage = "RECIPE|MODEL.onnx [options]",
     .examples = "  quern explain recipes/fashion-mnist-demo.yaml\n"
-                "  quern explain recipes/fashion-mnist-demo.yaml --why | less\n",
+                "  quern explain recipes/fashion-mnist-demo.yaml --why | less\n"
+                "  quern explain model.onnx --batch 8 --why\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,

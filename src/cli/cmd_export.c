@@ -1,5 +1,6 @@
 /* Writes a trained model, or an ONNX model in our words, as an ONNX file. */
 #include "cli/model_dims.h"
+#include "cli/onnx_plan.h"
 #include "cli/run_setup.h"
 
 #include "base/file.h"
@@ -158,9 +159,7 @@ static QnStatus export_file(const QnArgs *a)
 
 static int run(QnArgs *a)
 {
-    const char *from = a->positional[0];
-    size_t n = strlen(from);
-    bool is_file = n > 5 && !strcmp(from + n - 5, ".onnx");
+    bool is_file = qn_cli_is_onnx(a->positional[0]);
     QnStatus st = QN_OK;
     if (!a->text[OUTPUT])
         st = qn_fail(QN_EUSAGE, "export needs a file to write: --output model.onnx");

@@ -240,14 +240,18 @@ static int run_once(Run *r)
     return st == QN_OK ? QN_EXIT_OK : -1;
 }
 
-static int run_stream(const Run *r)
+static int run_stream(Run *r)
 {
-    QnRunEach o = { r->a->text[EACH], r->a->text[FEED], r->a->text[OUTPUT] };
+    QnRunEach o = { .each = r->a->text[EACH],
+                    .feed = r->a->text[FEED],
+                    .output = r->a->text[OUTPUT] };
     if (r->a->text[ALL] || r->a->text[DIM] || r->a->text[DATA]) {
         qn_fail(QN_EUSAGE, "--each goes without --all, --data and --dim");
         return -1;
     }
-    return qn_run_each(r->a, r->device, &o) == QN_OK ? QN_EXIT_OK : -1;
+    QnStatus st = qn_cli_choices(&r->choices);
+    o.choices = r->choices;
+    return st == QN_OK && qn_run_each(r->a, r->device, &o) == QN_OK ? QN_EXIT_OK : -1;
 }
 
 static int run(QnArgs *a)

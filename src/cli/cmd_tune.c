@@ -1,3 +1,5 @@
+#include "cli/model_dims.h"
+#include "cli/onnx_plan.h"
 #include "cli/run_setup.h"
 
 #include "base/clock.h"
@@ -8,11 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SET, THREADS, FORCE, JSON };
+enum { SET, THREADS, BATCH, DIM, INPUT, FORCE, JSON };
 
 static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe", 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
+    [BATCH] = { "--batch", 0, QN_OPTION_INT, "N", "ONNX models: first dim of every input", 1,
+                1 << 24 },
+    [DIM] = QN_CLI_DIM_OPTION,
+    [INPUT] = { "--input", 'i', QN_OPTION_MANY, "NAME=FILE",
+                "ONNX models: an input that decides shapes or branches, .npy or .pb", 0, 0 },
     [FORCE] = { "--force", 0, QN_OPTION_FLAG, NULL, "measure again what is known", 0, 0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a kernel", 0, 0 },
 };
@@ -50,7 +57,7 @@ static QnStatus print_rows(const QnArgs *a, const char *key, const QnTuneResult 
 
 /* Each node once; what is known is kept, and what was measured is saved as it comes, so that an
  * interrupted tuning goes on where it was. */
-static QnStatus tune_plan(const QnArgs *a, const QnSetup *s, const QnPlan *p, QnChoices *c,
+static QnStatus tune_plan(const QnArgs *a, QnDevice *d, const QnPlan *p, QnChoices *c,
                           const char *path, int *n_measured)
 {
     for (int64_t i = 0; p && i < qn_plan_n_steps(p); i++) {
@@ -58,11 +65,11 @@ static QnStatus tune_plan(const QnArgs *a, const QnSetup *s, const QnPlan *p, Qn
         char key[QN_SELECT_KEY_BYTES];
         QnTuneResult rows[QN_TUNE_MAX_KERNELS];
         int count;
-        qn_select_key(s->device, n, key);
+        qn_select_key(d, n, key);
         const QnChoice *known = qn_choices_find(c, key);
         if (known && known->ns > 0 && !a->text[FORCE])
             continue;
-        QN_TRY(qn_tune_node(s->device, n, c, rows, &count));
+        QN_TRY(qn_tune_node(d, n, c, rows, &count));
         if (count == 0)
             continue;
         if (!a->json)
@@ -74,7 +81,7 @@ static QnStatus tune_plan(const QnArgs *a, const QnSetup *s, const QnPlan *p, Qn
     return QN_OK;
 }
 
-static QnStatus tune(const QnArgs *a, const QnSetup *s)
+static QnStatus tune(const QnArgs *a, QnDevice *d, const QnPlan *const *plans, int n_plans)
 {
     char path[4096], folder[4096];
     QnChoices *c;
@@ -83,19 +90,42 @@ static QnStatus tune(const QnArgs *a, const QnSetup *s)
     QN_TRY(qn_cli_cache_path("", folder, sizeof folder));
     QN_TRY(qn_file_make_dirs(folder));
     QN_TRY(qn_choices_read(path, &c));
-    QnStatus st = tune_plan(a, s, s->session->train_plan, c, path, &n);
-    if (st == QN_OK)
-        st = tune_plan(a, s, s->session->eval_plan, c, path, &n);
+    QnStatus st = QN_OK;
+    for (int i = 0; st == QN_OK && i < n_plans; i++)
+        st = tune_plan(a, d, plans[i], c, path, &n);
     if (st == QN_OK && !a->json)
         printf("%d nodes measured; %lld choices in %s\n", n, (long long)c->n, path);
     qn_choices_free(c);
     return st;
 }
 
+static int tune_model(const QnArgs *a)
+{
+    QnOnnxPlan p;
+    QnOnnxPlanOptions o = { .threads = a->number[THREADS],
+                            .batch = a->number[BATCH],
+                            .dim_option = DIM,
+                            .input_option = INPUT };
+    QnStatus st = qn_onnx_plan_open(a, &o, &p);
+    const QnPlan *plan = p.plan;
+    if (st == QN_OK)
+        st = tune(a, p.device, &plan, 1);
+    int code = st == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, &p.problems);
+    qn_onnx_plan_close(&p);
+    return code;
+}
+
 static int run(QnArgs *a)
 {
     QnSetup s;
     char threads[64];
+    bool is_model = qn_cli_is_onnx(a->positional[0]);
+    if (is_model ? a->text[SET] != NULL : a->text[BATCH] || a->text[DIM] || a->text[INPUT]) {
+        qn_fail(QN_EUSAGE, "--set is for recipes; --batch, --dim and --input for ONNX models");
+        return qn_cli_fail(a);
+    }
+    if (is_model)
+        return tune_model(a);
     if (a->text[THREADS] && a->n_many < QN_ARGS_MAX) {
         snprintf(threads, sizeof threads, "train.threads=%lld", (long long)a->number[THREADS]);
         a->many[a->n_many++] = threads;
@@ -103,16 +133,19 @@ static int run(QnArgs *a)
     if (qn_setup_open(&s, a->positional[0], a->many, a->n_many, "cpu",
                       &(QnSessionOptions){ .training = true }) != QN_OK)
         return qn_cli_fail(a);
-    int code = tune(a, &s) == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
+    const QnPlan *plans[] = { s.session->train_plan, s.session->eval_plan };
+    int code = tune(a, s.device, plans, QN_COUNT(plans)) == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
     qn_setup_close(&s);
     return code;
 }
 
 const QnCommand qn_cmd_tune = {
     .name = "tune",
-    .summary = "Measure which kernels run a recipe fastest here, and keep the answers",
-    .usage = "RECIPE [options]",
-    .examples = "  quern tune recipes/fashion-mnist-demo.yaml\n",
+    .summary =
+        "Measure which kernels run a recipe or an ONNX model fastest here, and keep the answers",
+    .usage = "RECIPE|MODEL.onnx [options]",
+    .examples = "  quern tune recipes/fashion-mnist-demo.yaml\n"
+                "  quern tune model.onnx --batch 8 --threads 2\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "io/npy.h"
-#include "quern/onnx.h"
+#include "onnx/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,7 +221,8 @@ QnStatus qn_run_each(const QnArgs *a, QnDevice *d, const QnRunEach *o)
     if (!e)
         return QN_ENOMEM;
     e->rows = -1;
-    QnStatus st = qn_model_open(a->positional[0], d, &e->model);
+    QnStatus st = qn_model_open_with(a->positional[0], d,
+                                     &(QnModelOptions){ .choices = o->choices }, &e->model);
     if (st == QN_OK)
         st = run_rows(a, e, o);
     for (int i = 0; i < e->n_in; i++) {

@@ -3,6 +3,7 @@
 
 #include "ops/ops.h"
 #include "pass/pipeline.h"
+#include "rt/tune.h"
 
 #include <string.h>
 
@@ -19,7 +20,8 @@ typedef struct Entry {
 struct QnModel {
     QnOnnxModel *file;
     QnDevice *device;
-    bool profile;
+    QnModelOptions options;
+    QnChoices *choices; /* that options.choices may be */
     int64_t n_in;
     const char **in_name;
     int64_t *in_index;        /* among the graph's inputs */
@@ -60,13 +62,13 @@ static QnStatus list_inputs(QnModel *m)
     return QN_OK;
 }
 
-QnStatus qn_model_open_with(const char *path, QnDevice *d, bool profile, QnModel **out)
+QnStatus qn_model_open_with(const char *path, QnDevice *d, const QnModelOptions *o, QnModel **out)
 {
     QnModel *m = qn_alloc(sizeof *m);
     if (!m)
         return QN_ENOMEM;
     m->device = d;
-    m->profile = profile;
+    m->options = *o;
     QnStatus st = qn_onnx_read(path, &m->file);
     if (st == QN_OK)
         st = list_inputs(m);
@@ -79,7 +81,24 @@ QnStatus qn_model_open_with(const char *path, QnDevice *d, bool profile, QnModel
 
 QnStatus qn_model_open(const char *path, QnDevice *d, QnModel **out)
 {
-    return qn_model_open_with(path, d, false, out);
+    return qn_model_open_with(path, d, &(QnModelOptions){ 0 }, out);
+}
+
+QnStatus qn_model_load_choices(QnModel *m, const char *path)
+{
+    QnChoices *c;
+    if (m->entries)
+        return qn_fail(QN_EARG, "%s: choices of kernels are loaded before the first run",
+                       m->file->path);
+    QN_TRY(qn_choices_read(path, &c));
+    qn_choices_free(m->choices);
+    m->options.choices = m->choices = c;
+    return QN_OK;
+}
+
+const QnOnnxModel *qn_model_file(const QnModel *m)
+{
+    return m->file;
 }
 
 const QnPlan *qn_model_plan(const QnModel *m)
@@ -87,10 +106,15 @@ const QnPlan *qn_model_plan(const QnModel *m)
     return m->current ? m->current->plan : NULL;
 }
 
+QnStatus qn_model_input_type_with(const QnModel *m, int64_t i, const QnOnnxImportOptions *o,
+                                  QnType *out)
+{
+    return qn_onnx_input_type(m->file, m->in_index[i], o, out);
+}
+
 QnStatus qn_model_input_type(const QnModel *m, int64_t i, int64_t batch, QnType *out)
 {
-    QnOnnxImportOptions o = { .batch = batch };
-    return qn_onnx_input_type(m->file, m->in_index[i], &o, out);
+    return qn_model_input_type_with(m, i, &(QnOnnxImportOptions){ .batch = batch }, out);
 }
 
 static void free_entry(Entry *e)
@@ -113,6 +137,7 @@ void qn_model_close(QnModel *m)
         free_entry(e);
     }
     qn_arena_free(m->run_arena);
+    qn_choices_free(m->choices);
     qn_onnx_free(m->file);
     qn_free(m->in_name);
     qn_free(m->in_index);
@@ -216,8 +241,10 @@ static QnStatus compile(QnModel *m, bool small, Entry **out)
     if (st == QN_OK)
         st = qn_pipeline_run(e->graph, &o);
     if (st == QN_OK)
-        st = qn_plan_new(e->graph, m->device, NULL, &(QnPlanOptions){ .profile = m->profile },
-                         &e->plan);
+        st = qn_plan_new(
+            e->graph, m->device, NULL,
+            &(QnPlanOptions){ .profile = m->options.profile, .choices = m->options.choices },
+            &e->plan);
     qn_free(given);
     if (st != QN_OK && e)
         free_entry(e);
@@ -283,7 +310,8 @@ static QnStatus run_pieces(QnModel *m)
         *item = (QnItem){ .name = m->in_name[i], .known = t, .epoch = -1 };
         in[m->in_index[i]] = item;
     }
-    return qn_onnx_run(m->file, m->device, in, m->run_arena, m->run_out, NULL);
+    QnOnnxRunOptions o = { .choices = m->options.choices };
+    return qn_onnx_run_with(m->file, m->device, in, m->run_arena, m->run_out, NULL, &o);
 }
 
 QnStatus qn_model_run(QnModel *m)
