@@ -147,8 +147,26 @@ static QnStatus import_places(QnOnnxNode *n)
     return encode(n, from_text ? &text : place, values, &otherwise);
 }
 
+/* Strings to integers or back, by two lists. */
+static QnStatus import_categories(QnOnnxNode *n)
+{
+    const QnOnnxAttr *i = qn_onnx_attr(n, "cats_int64s"), *s = qn_onnx_attr(n, "cats_strings");
+    QnTensor otherwise;
+    QN_ONNX_NEED(n, 0);
+    if (!i || i->kind != QN_ONNX_INTS || !s || s->kind != QN_ONNX_STRINGS)
+        return qn_fail(QN_EFORMAT, "attributes 'cats_int64s' and 'cats_strings' must give lists");
+    const QnTensor text = { .type = { .shape = QN_SHAPE(s->n) }, .text = s->strings };
+    const QnTensor number = { .type = { .dtype = QN_DTYPE_I64, .shape = QN_SHAPE(i->n) },
+                              .data = i->ints };
+    bool from_text = n->in[0]->known->text != NULL;
+    const QnTensor *values = from_text ? &number : &text;
+    QN_TRY(read_default(n, values, &otherwise));
+    return encode(n, from_text ? &text : &number, values, &otherwise);
+}
+
 const QnOnnxMap qn_onnx_label[] = {
     { "LabelEncoder", QN_ML, 1, 1, import_places, NULL },
     { "LabelEncoder", QN_ML, 2, 0, import_label, NULL },
+    { "CategoryMapper", QN_ML, 1, 0, import_categories, NULL },
     { 0 },
 };

@@ -140,6 +140,22 @@ static QnStatus import_one_hot(QnOnnxNode *n)
     return qn_onnx_out0(n, qn_cast(n->g, hit, QN_DTYPE_F32));
 }
 
+/* Columns of all inputs, side by side. */
+static QnStatus import_vectorizer(QnOnnxNode *n)
+{
+    QnValue *part[64];
+    if (n->n_in < 1 || n->n_in > (int)QN_COUNT(part))
+        return qn_onnx_refuse(n, "%d inputs; 1 to %d are supported", n->n_in, (int)QN_COUNT(part));
+    for (int i = 0; i < n->n_in; i++) {
+        int rank = qn_onnx_rank(n, i);
+        if (rank < 1 || rank > 2)
+            return qn_fail(QN_ESHAPE, "input %d must be (N,columns)", i);
+        part[i] = qn_cast(n->g, qn_onnx_in(n, i), QN_DTYPE_F32);
+        part[i] = rank == 1 ? qn_unsqueeze(n->g, part[i], 1) : part[i];
+    }
+    return qn_onnx_out0(n, qn_concat(n->g, part, n->n_in, 1));
+}
+
 /* ---- linear models --------------------------------------------------------------------------- */
 
 /* x (N,F) by `rows` rows of coefficients, intercepts added. */
@@ -193,6 +209,7 @@ const QnOnnxMap qn_onnx_ml[] = {
     { "Scaler", QN_ML, 1, 0, import_scaler, NULL },
     { "Imputer", QN_ML, 1, 0, import_imputer, NULL },
     { "OneHotEncoder", QN_ML, 1, 0, import_one_hot, NULL },
+    { "FeatureVectorizer", QN_ML, 1, 0, import_vectorizer, NULL },
     { "LinearRegressor", QN_ML, 1, 0, import_regressor, NULL },
     { "LinearClassifier", QN_ML, 1, 0, import_classifier, NULL },
     { 0 },

@@ -42,6 +42,10 @@ static void test_features(void **state)
     assert_ok(
         ML(&c, "OneHotEncoder", (QnOnnxAttr[]){ INTS_ATTR("cats_int64s", 2, 3, 5) }, 1, &ids, 1));
     NEAR(&c, 0, 6, 0, 1, 0, 0, 1, 0);
+    const QnTensor column = TENSOR(I64, QN_SHAPE(2), int64_t, 6, 7);
+    assert_ok(one_run_items(&c, "ai.onnx.ml", "FeatureVectorizer", 1, NULL, 0,
+                            (QnItem *[]){ one_item(&c, &x), one_item(&c, &column) }, 2, 1));
+    NEAR(&c, 0, 6, 3, -4, 6, 0, 0, 7);
     assert_fails(ML(&c, "Scaler", (QnOnnxAttr[]){ FLOATS_ATTR("scale", 3, 1, 2, 3) }, 1, &x, 1),
                  QN_ESHAPE, "one for each of 2");
     one_close(&c);
@@ -94,6 +98,16 @@ static void test_labels(void **state)
     assert_ok(ML(&c, "LabelEncoder", back, 2, &f, 1));
     assert_memory_equal(c.out[0]->known->text[0].s, "none", 4);
     assert_memory_equal(c.out[0]->known->text[1].s, "_Unused", 7);
+    const QnOnnxAttr both[] = { TEXTS_ATTR("cats_strings", 2, TEXT("a"), TEXT("b")),
+                                INTS_ATTR("cats_int64s", 2, 7, 8),
+                                TEXT_ATTR("default_string", "-") };
+    const QnTensor ids = TENSOR(I64, QN_SHAPE(2), int64_t, 8, 9);
+    assert_ok(ML(&c, "CategoryMapper", both, 3, &x, 1));
+    one_want(&c, 0, TENSOR(I64, QN_SHAPE(3), int64_t, 8, 7, -1));
+    assert_ok(ML(&c, "CategoryMapper", both, 3, &ids, 1));
+    assert_memory_equal(c.out[0]->known->text[0].s, "b", 1);
+    assert_memory_equal(c.out[0]->known->text[1].s, "-", 1);
+    assert_fails(ML(&c, "CategoryMapper", both, 1, &x, 1), QN_EFORMAT, "'cats_int64s'");
     assert_fails(ML(&c, "LabelEncoder", back, 2, &x, 1), QN_EDTYPE, "keys' type");
     assert_fails(ML(&c, "LabelEncoder", attr, 1, &x, 1), QN_EFORMAT, "values");
     one_close(&c);
