@@ -281,11 +281,11 @@ static QnStatus end_at(const Head *h, const char *logits, QnOnnxGraph *g)
     return QN_OK;
 }
 
-QnStatus qn_onnx_new_head(QnOnnxModel *m, const char **output, int64_t n, uint64_t seed)
+QnStatus qn_onnx_new_head(QnOnnxModel *m, QnOnnxNetOptions *o, int64_t n, uint64_t seed)
 {
     Head h = { .m = m, .g = m->graph, .add = -1, .n = n, .seed = seed };
     const char *logits;
-    QN_TRY(find_classifier(&h, *output, &logits));
+    QN_TRY(find_classifier(&h, o->output, &logits));
     choose_names(&h);
     size_t n_inits = (size_t)h.g->n_inits, n_nodes = (size_t)h.g->n_nodes;
     QnOnnxGraph *g = qn_arena_copy(m->arena, h.g, sizeof *g);
@@ -304,8 +304,9 @@ QnStatus qn_onnx_new_head(QnOnnxModel *m, const char **output, int64_t n, uint64
     QN_TRY(drop_unread(m->arena, g, init));
     m->graph = g;
     m->ir_version = QN_MAX(m->ir_version, 4); /* initialisers need not be inputs from then on */
-    *output = logits;
-    return QN_OK;
+    o->output = logits;
+    o->head = qn_arena_printf(m->arena, "%.*s.", (int)strcspn(h.weight, "."), h.weight);
+    return o->head ? QN_OK : QN_ENOMEM;
 }
 
 /* ---- trained weights ------------------------------------------------------------------------- */

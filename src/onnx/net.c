@@ -19,6 +19,8 @@ typedef struct Part {
 
 bool qn_onnx_is_frozen(const QnOnnxNetOptions *o, const char *name)
 {
+    if (o->head && !strncmp(name, o->head, strlen(o->head)))
+        return false;
     for (int64_t i = 0; i < o->n_freeze; i++)
         if (!fnmatch(o->freeze[i], name, 0))
             return true;
@@ -127,6 +129,8 @@ static bool is_real(QnDtype dtype)
     return qn_dtype_is_float(dtype) && !qn_dtype_is_storage(dtype);
 }
 
+#define MASKED 9999.0f
+
 enum { REACHED = 1, NEEDED = 2, CUT_OFF = 4 };
 
 /* Marks the nodes that y needs, and those that a gradient of it comes to. */
@@ -197,6 +201,17 @@ static QnStatus check_cuts(const Part *p, QnGraph *g)
     return st;
 }
 
+/* Masks lie among a file's weights and are none: their elements are 0 and minus infinity, or a
+ * large number that stands for it. */
+static bool is_mask(const QnTensor *t)
+{
+    const float *v = t->data;
+    for (int64_t i = 0, n = qn_shape_count(&t->type.shape); i < n; i++)
+        if (!(v[i] > -MASKED && v[i] < MASKED))
+            return true;
+    return false;
+}
+
 static QnStatus note_reached(Part *p, QnGraph *g, QnValue *y, QnNet *net)
 {
     int64_t n = p->model->graph->n_inits;
@@ -208,7 +223,9 @@ static QnStatus note_reached(Part *p, QnGraph *g, QnValue *y, QnNet *net)
     for (int64_t i = 0; i < n; i++) {
         const QnItem *w = p->weight[i];
         reached[i] = is_trained(w);
-        if (reached[i] && w->known->type.dtype != QN_DTYPE_F32)
+        if (reached[i] && w->known->type.dtype == QN_DTYPE_F32)
+            reached[i] = !is_mask(w->known);
+        else if (reached[i])
             return qn_fail(QN_EUNSUPPORTED, "%s: weight '%s' is %s; only float32 is trained",
                            p->model->path, w->name, qn_dtype_name(w->known->type.dtype));
     }

@@ -86,15 +86,17 @@ QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImp
 
 /* A model as part of a net: `output`, any value of its graph, computed from x at `input`. Weights
  * become states of their names: the floats of the file with at least one axis (single numbers stay
- * constants). Those that a gradient reaches and no pattern of `freeze` (as in fnmatch) names become
- * the net's parameters; weight decay takes in those of two axes and more. BatchNormalization and
- * Dropout do as the net trains or not; where `freeze` names the statistics of a BatchNormalization,
- * they are taken and kept in training too. A batch that the file holds in the shapes of Reshape
- * nodes becomes x's. The model must outlive the graph and its plans. */
+ * constants; tensors with an element beyond +-9999, as masks have, are not trained). Those that a
+ * gradient reaches and no pattern of `freeze` (as in fnmatch) names become the net's parameters;
+ * weight decay takes in those of two axes and more. BatchNormalization and Dropout do as the net
+ * trains or not; where `freeze` names the statistics of a BatchNormalization, they are taken and
+ * kept in training too. A batch that the file holds in the shapes of Reshape nodes becomes x's. The
+ * model must outlive the graph and its plans. */
 typedef struct QnOnnxNetOptions {
     const char *input, *output;
     const char *const *freeze;
     int64_t n_freeze;
+    const char *head; /* weights whose names begin so are fresh, and never frozen; NULL: none */
 } QnOnnxNetOptions;
 QnStatus qn_onnx_net(QnNet *net, const QnOnnxModel *m, QnDevice *d, const QnOnnxNetOptions *o,
                      QnValue *x, QnValue **y);
@@ -103,10 +105,10 @@ bool qn_onnx_is_frozen(const QnOnnxNetOptions *o, const char *name);
 /* What a loss takes in place of `output`: what goes into the Softmax, LogSoftmax or Sigmoid that
  * ends the model, *last then being its node; else `output` itself, *last NULL. */
 const char *qn_onnx_logits(const QnOnnxModel *m, const char *output, const QnOnnxDef **last);
-/* The last Gemm, MatMul (with its Add) or 1x1 Conv before *output becomes a fresh one with so many
- * outputs, its weights "head.weight" and "head.bias"; the model then ends where it gives logits,
- * and *output is their name. EUNSUPPORTED says what was found instead. */
-QnStatus qn_onnx_new_head(QnOnnxModel *m, const char **output, int64_t n, uint64_t seed);
+/* The last Gemm, MatMul (with its Add) or 1x1 Conv before o->output becomes a fresh one with so
+ * many outputs, its weights "head.weight" and "head.bias"; the model then ends where it gives
+ * logits. Sets o->output and o->head. EUNSUPPORTED says what was found instead. */
+QnStatus qn_onnx_new_head(QnOnnxModel *m, QnOnnxNetOptions *o, int64_t n, uint64_t seed);
 /* The weights of the store, averaged ones first, in place of the file's. */
 QnStatus qn_onnx_take(QnOnnxModel *m, const QnStore *store);
 

@@ -126,7 +126,7 @@ static QnStatus replace_head(QnModelFile *f, const QnYaml *map, int64_t outputs)
         return qn_yaml_fail(node, "a head of %lld, but the data asks for %lld: say head: outputs",
                             (long long)n, (long long)outputs);
     const char *was = f->options.output;
-    if (qn_onnx_new_head(f->model, &f->options.output, n, (uint64_t)f->recipe->seed) != QN_OK) {
+    if (qn_onnx_new_head(f->model, &f->options, n, (uint64_t)f->recipe->seed) != QN_OK) {
         char text[QN_ERROR_TEXT_BYTES];
         snprintf(text, sizeof text, "%s", qn_error_last()->text);
         return qn_yaml_fail(node, "%s", text);
@@ -231,9 +231,10 @@ static QnStatus shape_logits(const QnModelFile *f, const QnModelIo *io, QnGraph 
     const QnShape *s = &(*y)->type.shape;
     char text[QN_TYPE_TEXT_BYTES];
     int64_t rows = x->type.shape.dim[0] * (io->window ? io->window : 1);
-    int axis = io->window ? 2 : 1;
+    int axis = io->window && s->rank > 2 ? 2 : 1; /* Quern's own give (N*T, outputs) */
     bool fits = s->rank > axis && s->dim[axis] == io->outputs &&
-                qn_shape_count(s) == rows * io->outputs && s->dim[0] == x->type.shape.dim[0];
+                qn_shape_count(s) == rows * io->outputs &&
+                s->dim[0] == (axis == 1 ? rows : x->type.shape.dim[0]);
     if (fits && (*y)->type.dtype == QN_DTYPE_F32) {
         *y = qn_reshape(g, *y, &QN_SHAPE(rows, io->outputs));
         return QN_OK;

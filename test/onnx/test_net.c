@@ -73,6 +73,36 @@ static void test_cut_off_weights_are_refused(void **state)
     one_close(&o);
 }
 
+/* What hangs on the elements of x, as the number of those that are not 0 does. */
+static void test_open_shapes_are_refused(void **state)
+{
+    static const char *const x[] = { "x" }, *const a[] = { "a" }, *const in[] = { "x", "b" },
+                             *const b[] = { "b" }, *const cast[] = { "a" }, *const y[] = { "y" };
+    const QnTensor w = TENSOR(F32, QN_SHAPE(2), float, 1, 2);
+    static const QnOnnxAttr to = { .name = "to", .kind = QN_ONNX_INT, .i = 7 };
+    Made m;
+    One o;
+    QnNet net;
+    QnValue *out;
+    one_open(&o);
+    made_begin(&m, 15);
+    made_init(&m, "w", &w);
+    made_input(&m, "x", QN_DTYPE_F32, QN_SHAPE(2));
+    made_node(&m, "Floor", x, 1, a, 1);
+    QnOnnxDef *d = made_node(&m, "Cast", cast, 1, b, 1);
+    d->attr = &to;
+    d->n_attr = 1;
+    made_node(&m, "Expand", in, 2, y, 1)->name = "stretch";
+    made_output(&m, "y", QN_DTYPE_F32, QN_SHAPE(2));
+    assert_fails(build(&m, o.device, &net, "y", NULL, QN_SHAPE(2), &out), QN_EUNSUPPORTED,
+                 "node 'stretch'");
+    assert_contains(qn_error_last()->text, "made.onnx");
+    assert_contains(qn_error_last()->text, "not one fixed graph");
+    close_net(&net);
+    close_made(&m);
+    one_close(&o);
+}
+
 /* A file made for one sample, with the batch in a Reshape; a single number is no weight. */
 static void test_batch_of_the_file(void **state)
 {
@@ -173,16 +203,17 @@ static void check_head(const char *op, QnShape x, QnShape w, bool add, QnShape w
     m.model.arena = qn_arena_new();
     assert_string_equal(qn_onnx_logits(&m.model, "end", &last), add ? "s" : "a");
     assert_string_equal(last->op, "Softmax");
-    const char *output = "end";
-    assert_ok(qn_onnx_new_head(&m.model, &output, 5, 7));
-    assert_string_equal(output, add ? "s" : "a");
+    QnOnnxNetOptions head = { .output = "end" };
+    assert_ok(qn_onnx_new_head(&m.model, &head, 5, 7));
+    assert_string_equal(head.output, add ? "s" : "a");
+    assert_string_equal(head.head, "head.");
     const QnOnnxGraph *g = m.model.graph;
     assert_int_equal(g->n_nodes, 1 + add); /* the Softmax is gone, as are the old weights */
     assert_string_equal(g->init[0].name, "head.weight");
     const QnTensor *t = g->init[0].tensor;
     assert_true(qn_shape_is_equal(&t->type.shape, &want));
     assert_true(((const float *)t->data)[0] != 0);
-    assert_ok(build(&m, o.device, &net, output, NULL, x, &out));
+    assert_ok(build(&m, o.device, &net, head.output, NULL, x, &out));
     assert_true(qn_shape_is_equal(&out->type.shape, &y));
     assert_int_equal(net.n_params, g->n_inits);
     close_net(&net);
@@ -204,7 +235,7 @@ static void test_no_head(void **state)
 {
     static const char *const in[] = { "x", "w" }, *const y[] = { "y" }, *const z[] = { "z" };
     const QnTensor w = zeros(QN_SHAPE(2, 2, 3, 3));
-    const char *output = "z";
+    QnOnnxNetOptions head = { .output = "z" };
     Made m;
     made_begin(&m, 13);
     m.model.path = "made.onnx";
@@ -214,9 +245,9 @@ static void test_no_head(void **state)
     made_node(&m, "Conv", in, 2, y, 1)->name = "large";
     made_node(&m, "GlobalAveragePool", y, 1, z, 1);
     made_output(&m, "z", QN_DTYPE_F32, QN_SHAPE(1, 2, 1, 1));
-    assert_fails(qn_onnx_new_head(&m.model, &output, 5, 7), QN_EUNSUPPORTED,
+    assert_fails(qn_onnx_new_head(&m.model, &head, 5, 7), QN_EUNSUPPORTED,
                  "found node 'large' (Conv)");
-    output = "x";
-    assert_fails(qn_onnx_new_head(&m.model, &output, 5, 7), QN_EUNSUPPORTED, "found the input");
+    head.output = "x";
+    assert_fails(qn_onnx_new_head(&m.model, &head, 5, 7), QN_EUNSUPPORTED, "found the input");
     close_made(&m);
 }

@@ -174,10 +174,38 @@ static void test_new_head(void **state)
     for (int i = 0; i < 3; i++)
         last = step(&b);
     assert_true(last < first);
+    toy_close(&c);
+    TOY_OPEN(&c, temp_path("h.json"), "model.freeze='*'", NULL); /* the head alone */
+    assert_int_equal(c.session->n_params, 4 * 32 + 4);
+    first = step(&c);
+    assert_true(step(&c) < first);
+    assert_close(&a, &c, "conv1.weight", 0);
+    assert_close(&a, &c, "bn1.running_mean", 0);
     toy_close(&a);
     toy_close(&b);
     toy_close(&c);
     assert_fails(toy_open(&c, temp_path("h.json"), (const char *const[]){ "model.head=7" }, 1,
                           &(QnSessionOptions){ .training = true }),
                  QN_EUSAGE, "the data asks for 4");
+}
+
+/* Tokens in, logits for each of them out. */
+static void test_language_model(void **state)
+{
+    static const char of_file[] =
+        "{'name': 'text', 'task': 'language', 'data': {'format': 'text', 'train': 't.txt', "
+        "'window': 8}, 'model': 'm.onnx'" TRAIN;
+    Toy a, b;
+    if (!export_model(GPT("")))
+        skip();
+    TOY_OPEN(&a, toy_recipe("a.json", GPT("")), NULL);
+    TOY_OPEN(&b, toy_recipe("b.json", of_file), NULL);
+    assert_int_equal(a.session->n_params, b.session->n_params);
+    for (int i = 0; i < 3; i++) {
+        double want = step(&a), got = step(&b);
+        if (!(fabs(got - want) <= 2e-5 * fabs(want)))
+            fail_msg("loss %d is %.9g, expected %.9g", i, got, want);
+    }
+    toy_close(&a);
+    toy_close(&b);
 }
