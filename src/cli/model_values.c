@@ -122,7 +122,9 @@ QnStatus qn_cli_output_path(const char *folder, const char *name, int64_t number
         bool odd = *p == '/' || *p == '\\' || (n == 0 && *p == '.');
         file[n++] = odd ? '_' : *p;
     }
-    snprintf(file + n, sizeof file - n, number >= 0 ? ".%lld" : "", (long long)number);
+    file[n] = '\0';
+    if (number >= 0)
+        snprintf(file + n, sizeof file - n, ".%lld", (long long)number);
     int length = snprintf(out, bytes, "%s/%s.%s", folder, file, extension);
     return length > 0 && (size_t)length < bytes
                ? QN_OK
