@@ -155,7 +155,7 @@ static void test_other_kinds(void **state)
     need_onnx();
     made_begin(&m, 17);
     made_input(&m, "x", QN_DTYPE_F32, QN_SHAPE(2, 2));
-    made_output(&m, "n", QN_DTYPE_I64, qn_shape_make(0, NULL));
+    made_output(&m, "n", QN_DTYPE_I64, (QnShape){ 0 });
     made_node(&m, "SequenceConstruct", in, 2, a, 1);
     made_node(&m, "SequenceLength", a, 1, b, 1);
     QnOnnxDef *cast = made_node(&m, "Cast", b, 1, c, 1);
