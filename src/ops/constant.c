@@ -79,6 +79,16 @@ QN_API QnValue *qn_constant_lasting(QnGraph *g, QnDtype dtype, const QnShape *sh
     return emit_constant(g, dtype, shape, data, true);
 }
 
+/* Takes elements that lie in the graph's own arena, without copying them. */
+QN_API QnValue *qn_constant_of_arena(QnGraph *g, QnDtype dtype, const QnShape *shape,
+                                     const void *data)
+{
+    QnValue *v = emit_constant(g, dtype, shape, data, true);
+    if (!qn_value_is_poison(v)) /* from now on they are the node's, to be copied with it */
+        ((Attr *)(uintptr_t)v->node->attr)->data.lasting = false;
+    return v;
+}
+
 /* The elements of a constant node; NULL: v is no such node. */
 QN_API const void *qn_constant_data(const QnValue *v)
 {

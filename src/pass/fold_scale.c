@@ -28,15 +28,13 @@ static QnValue *scaled(QnGraph *g, const QnValue *w, const float *s)
 {
     const float *from = qn_constant_data(w);
     int64_t rows = w->type.shape.dim[0], count = qn_shape_count(&w->type.shape);
-    float *to = qn_alloc_array((size_t)count + 1, sizeof *to);
+    float *to = qn_arena_array(g->arena, (size_t)count + 1, sizeof *to);
     if (!to)
         return qn_graph_poison(g);
     for (int64_t m = 0; m < rows; m++)
         for (int64_t i = m * (count / rows); i < (m + 1) * (count / rows); i++)
             to[i] = from[i] * s[m];
-    QnValue *v = qn_constant(g, QN_DTYPE_F32, &w->type.shape, to);
-    qn_free(to);
-    return v;
+    return qn_constant_of_arena(g, QN_DTYPE_F32, &w->type.shape, to);
 }
 
 static bool takes_scale(const QnNode *conv, const int32_t *uses)
