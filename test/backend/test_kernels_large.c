@@ -32,6 +32,17 @@ static void test_matmul_several_blocks(void **state)
     matmul(290, 40, 300, false, true, QN_DTYPE_F16, 2);
 }
 
+/* Every count of rows up to what the kernel of few rows takes, several of its blocks and edges. */
+static void test_matmul_few_rows(void **state)
+{
+    for (int64_t m = 1; m <= 9; m++) {
+        matmul(m, 1025 + m, 37 + m, false, false, QN_DTYPE_F32, 1);
+        matmul(m, 130 + m, 260 + m, false, true, QN_DTYPE_F32, 2);
+    }
+    matmul(1, 70, 33, true, true, QN_DTYPE_F32, 2);
+    matmul(5, 70, 33, true, false, QN_DTYPE_F32, 1);
+}
+
 static void test_matmul_empty(void **state)
 {
     matmul(3, 4, 0, false, false, QN_DTYPE_F32, 1);

@@ -1,0 +1,30 @@
+/* What matmul kernels read off their node: one product of a batch, and where the others lie. */
+#ifndef QN_BACKEND_CPU_MATMUL_H
+#define QN_BACKEND_CPU_MATMUL_H
+
+#include "backend/cpu/gemm.h"
+#include "rt/kernel.h"
+
+typedef struct QnMatmul {
+    QnGemm gemm; /* without pointers */
+    int rank;    /* of the batch */
+    int64_t n_batch, dim[QN_MAX_RANK];
+    int64_t stride[4][QN_MAX_RANK]; /* of a, b, bias, c in elements, 0 where broadcast */
+} QnMatmul;
+
+QnMatmul qn_matmul_of(const QnNode *n);
+/* That product of the batch. operand: a, b, bias (may be NULL) and c, as the node has them. */
+QnGemm qn_matmul_at(const QnMatmul *m, int64_t batch, const char *const operand[4]);
+
+/* Columns that are worth asking for at once: rows of b by length, or rows of c that stay near. */
+enum { QN_MATMUL_ROWS_DOTS = 64, QN_MATMUL_ROWS_STREAM = 512 };
+
+/* c (m,n) of few rows, columns n0..n1, from f32 whose rows of a lie with ak 1. Each element's sum
+ * has one order, whatever the columns asked for. */
+typedef void QnMatmulRowsFn(const QnGemm *g, int64_t n0, int64_t n1);
+#define QN_X(name) QnMatmulRowsFn qn_matmul_rows_##name;
+QN_ISA_LIST(QN_X)
+#undef QN_X
+QnMatmulRowsFn *qn_matmul_rows_find(const char *isa);
+
+#endif
