@@ -7,14 +7,16 @@
 
 enum { QN_CLI_DIMS_MOST = 64 };
 typedef struct QnCliDims {
-    const char *name[QN_CLI_DIMS_MOST]; /* the model's */
+    const char *name[QN_CLI_DIMS_MOST]; /* the model's, or in text */
+    char text[QN_CLI_DIMS_MOST][QN_ONNX_DIM_NAME_BYTES];
     int64_t length[QN_CLI_DIMS_MOST];
     int n;
 } QnCliDims;
 
 #define QN_CLI_DIM_OPTION                                                                          \
     {                                                                                              \
-        "--dim", 0, QN_OPTION_MANY, "NAME=N", "ONNX models: the length of an open dim", 0, 0       \
+        "--dim", 0, QN_OPTION_MANY, "NAME=N",                                                      \
+            "ONNX models: the length of an open dim; INPUT:AXIS=N of one without a name", 0, 0     \
     }
 
 /* The words of option number `option`. Refused: a name that no input of the model has (the error

@@ -3,7 +3,17 @@
 #include "ops/ops.h"
 #include "rt/store.h"
 
+#include <stdio.h>
 #include <string.h>
+
+const char *qn_onnx_dim_name(const QnOnnxInfo *input, int axis, char buf[QN_ONNX_DIM_NAME_BYTES])
+{
+    const char *name = input->type->dim_name[axis];
+    if (name && name[0])
+        return name;
+    snprintf(buf, QN_ONNX_DIM_NAME_BYTES, "%s:%d", input->name, axis);
+    return buf;
+}
 
 QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImportOptions *o,
                             QnType *out)
@@ -16,9 +26,11 @@ QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImp
                        m->path, info->name);
     out->shape.rank = t->rank;
     for (int i = 0; i < t->rank; i++) {
+        char text[QN_ONNX_DIM_NAME_BYTES];
+        const char *name = qn_onnx_dim_name(info, i, text);
         out->shape.dim[i] = t->dim[i];
-        for (int k = 0; k < o->n_dim; k++)
-            if (t->dim_name[i] && !strcmp(o->dim[k], t->dim_name[i]))
+        for (int k = 0; k < o->n_dim && t->dim[i] < 0; k++)
+            if (!strcmp(o->dim[k], name))
                 out->shape.dim[i] = o->length[k];
         if (i == 0 && o->batch > 0)
             out->shape.dim[i] = o->batch;
@@ -26,7 +38,7 @@ QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImp
             return qn_fail(QN_EUSAGE,
                            "%s: dim %d of input '%s' has no number; it is called '%s', and --dim "
                            "NAME=N or, of a first dim, --batch N gives it one",
-                           m->path, i, info->name, t->dim_name[i] ? t->dim_name[i] : "");
+                           m->path, i, info->name, name);
     }
     return QN_OK;
 }

@@ -64,7 +64,7 @@ typedef struct QnOnnxImportOptions {
     /* By the number of the graph's input: its type, and if data is not NULL its elements, which are
      * then part of the graph, and no input of it is left. NULL: the file's dims and those below. */
     const QnTensor *const *given;
-    const char *const *dim; /* names of dims, e.g. "batch", of the model's inputs, … */
+    const char *const *dim; /* names of the inputs' open dims (qn_onnx_dim_name), … */
     const int64_t *length;  /* … and what they are */
     int n_dim;
     int64_t batch; /* > 0: the first dim of every input of rank >= 1, whatever the file says */
@@ -81,6 +81,10 @@ QnStatus qn_onnx_import(const QnOnnxModel *m, QnDevice *d, const QnOnnxImportOpt
                         QnGraph **out, QnOnnxProblems *problems);
 
 /* The type of the graph's input of that number, under these options. */
+/* What an open dim of an input is called: "batch", as the file says, or, where it says nothing,
+ * "INPUT:AXIS" in buf. */
+enum { QN_ONNX_DIM_NAME_BYTES = 160 };
+const char *qn_onnx_dim_name(const QnOnnxInfo *input, int axis, char buf[QN_ONNX_DIM_NAME_BYTES]);
 QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImportOptions *o,
                             QnType *out);
 

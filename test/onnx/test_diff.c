@@ -129,6 +129,28 @@ static void test_dims(void **state)
     assert_refuses("export net.onnx -o six.onnx", 2, "'batch'", "--dim");
 }
 
+/* A dim that the file gives no name to is called after its input and axis. */
+static void test_dims_without_name(void **state)
+{
+    static const char *const in[] = { "x" }, *const out[] = { "y" };
+    Made m;
+    need_onnx();
+    made_begin(&m, 17);
+    made_input(&m, "x", QN_DTYPE_F32, QN_SHAPE(2, -1));
+    made_output(&m, "y", QN_DTYPE_F32, QN_SHAPE(2, -1));
+    made_node(&m, "Neg", in, 1, out, 1);
+    assert_ok(qn_onnx_write(&m.model, temp_path("noname.onnx"), false));
+    assert_refuses("explain noname.onnx", 2, "'x:1'", "--dim");
+    assert_refuses("bench noname.onnx --steps 1", 2, "'x:1'", "--dim");
+    assert_refuses("bench noname.onnx --dim x=3", 2, "'x'", "there are: x:1");
+    assert_runs("bench noname.onnx --dim x:1=3 --steps 1");
+    assert_runs("explain noname.onnx --dim x:1=3");
+    assert_contains(program_out, "f32[2,3]");
+    assert_runs("inspect noname.onnx");
+    assert_contains(program_out, "the first is 'x:1'");
+    assert_refuses("run noname.onnx -i x=x.npy --dim x:1=3", 2, "x:1=3", "f32[2,2]");
+}
+
 /* Names that would be one file. */
 static void test_same_file(void **state)
 {
