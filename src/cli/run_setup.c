@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "rt/tune.h"
+#include "train/model_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,15 @@ static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const char *d
         QN_TRY(qn_cli_choices(&s->choices));
         o.choices = s->choices;
     }
-    return qn_session_new(s->recipe, spec, s->device, &o, &s->session);
+    QnOnnxProblems problems = { 0 }; /* all are named, before the one line of error */
+    o.problems = &problems;
+    QnStatus st = qn_session_new(s->recipe, spec, s->device, &o, &s->session);
+    if (st == QN_OK && s->session->file)
+        s->session->file->problems = NULL;
+    if (st != QN_OK && problems.n > 1)
+        fputs(qn_str_text(&problems.text), stderr);
+    qn_str_fini(&problems.text);
+    return st;
 }
 
 static QnStatus open_all(QnSetup *s, const char *recipe, const char *const *settings,

@@ -23,7 +23,7 @@ static const char activations[] = " Softmax LogSoftmax Sigmoid ";
 /* The place of the node that makes a name; -1: none. */
 static int64_t producer(const QnOnnxGraph *g, const char *name)
 {
-    for (int64_t i = g->n_nodes - 1; i >= 0; i--)
+    for (int64_t i = name[0] ? g->n_nodes - 1 : -1; i >= 0; i--) /* "": an absent input */
         for (int k = 0; k < g->node[i].n_out; k++)
             if (!strcmp(g->node[i].out[k], name))
                 return i;

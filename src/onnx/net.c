@@ -12,6 +12,7 @@ typedef struct Part {
     QnDevice *device;
     const QnOnnxNetOptions *o;
     const QnNet *net;
+    QnOnnxProblems *problems; /* or NULL */
     QnArena *arena;
     QnItem **weight; /* by initialiser; NULL: none that is trained or kept */
     bool *reached;   /* NULL at first */
@@ -89,7 +90,7 @@ static QnStatus walk(Part *p, QnImporter *m, QnScope *s, const QnOnnxGraph *g, Q
     make_states(p, s);
     QN_TRY(qn_importer_nodes(m, g));
     if (m->n_problems)
-        return qn_importer_refuse(m, NULL);
+        return qn_importer_refuse(m, p->problems);
     if (!qn_scope_find(s, p->o->output, &item) || !item)
         return qn_fail(QN_EFORMAT, "nothing makes '%s'", p->o->output);
     if (item->kind != QN_ITEM_TENSOR)
@@ -158,28 +159,37 @@ static bool is_trained(const QnItem *w)
     return wants_training(w) && (w->value->node->mark & REACHED);
 }
 
-/* Nodes without a gradient that lie between y and weights which so get none at all. */
-static void list_cuts(QnGraph *g, QnStr *list, int64_t *count)
+/* Nodes without a gradient that lie between y and weights which so get none at all: a few in a
+ * line, all of them in the list. */
+static int64_t list_cuts(const Part *p, QnGraph *g, QnStr *line)
 {
+    int64_t count = 0;
     QN_GRAPH_EACH(g, n)
     {
+        const char *name = n->name ? n->name : "";
         bool cuts = false;
         for (int i = 0; i < n->n_in; i++)
             cuts |= n->in[i] && (n->in[i]->node->mark & CUT_OFF);
         if (!cuts)
             continue;
         n->mark |= CUT_OFF;
-        if (!(n->mark & NEEDED) || !(n->op->traits & QN_NO_GRAD) || ++*count > 12)
+        if (!(n->mark & NEEDED) || !(n->op->traits & QN_NO_GRAD))
             continue;
-        qn_str_printf(list, "%s%s at '%s'", list->n ? ", " : "", n->op->name,
-                      n->name ? n->name : "");
+        if (count++ < 4)
+            qn_str_printf(line, "%s%s at '%s'", line->n ? ", " : "", n->op->name, name);
+        if (p->problems)
+            qn_str_printf(&p->problems->text, "node '%s': no gradient goes through %s\n", name,
+                          n->op->name);
     }
+    if (p->problems)
+        p->problems->n += count;
+    return count;
 }
 
 static QnStatus check_cuts(const Part *p, QnGraph *g)
 {
     QnStr nodes = { 0 }, weights = { 0 };
-    int64_t n_nodes = 0, n_weights = 0;
+    int64_t n_weights = 0;
     for (int64_t i = 0; i < p->model->graph->n_inits; i++) {
         const QnItem *w = p->weight[i];
         if (!wants_training(w) || is_trained(w))
@@ -188,13 +198,13 @@ static QnStatus check_cuts(const Part *p, QnGraph *g)
         if (n_weights++ < 4)
             qn_str_printf(&weights, "%s'%s'", weights.n ? ", " : "", w->name);
     }
-    list_cuts(g, &nodes, &n_nodes);
+    int64_t n_nodes = list_cuts(p, g, &nodes);
     QnStatus st = nodes.st ? nodes.st : weights.st;
     if (st == QN_OK && n_nodes)
         st = qn_fail(QN_EUNSUPPORTED,
                      "%s: no gradient goes through %s%s, so that %lld weights before them (%s%s) "
                      "would not be trained; freeze those weights",
-                     p->model->path, qn_str_text(&nodes), n_nodes > 12 ? " and further nodes" : "",
+                     p->model->path, qn_str_text(&nodes), n_nodes > 4 ? ", …" : "",
                      (long long)n_weights, qn_str_text(&weights), n_weights > 4 ? ", …" : "");
     qn_str_fini(&nodes);
     qn_str_fini(&weights);
@@ -291,14 +301,16 @@ static QnStatus build_part(Part *p, QnNet *net, QnValue *x, QnValue **y)
 }
 
 QnStatus qn_onnx_net(QnNet *net, const QnOnnxModel *m, QnDevice *d, const QnOnnxNetOptions *o,
-                     QnValue *x, QnValue **y)
+                     QnValue *x, QnValue **y, QnOnnxProblems *problems)
 {
     QN_TRY(qn_graph_check(net->g));
     for (int i = 0; i < x->type.shape.rank; i++)
         if (x->type.shape.dim[i] < 0)
             return qn_fail(QN_EUNSUPPORTED, "%s: an ONNX model is built for a batch of known size",
                            m->path);
-    Part p = { .model = m, .device = d, .o = o, .net = net, .arena = qn_arena_new() };
+    Part p = {
+        .model = m, .device = d, .o = o, .net = net, .problems = problems, .arena = qn_arena_new()
+    };
     QnStatus st = p.arena ? build_part(&p, net, x, y) : QN_ENOMEM;
     qn_arena_free(p.arena);
     return st;

@@ -95,7 +95,8 @@ QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImp
  * weight decay takes in those of two axes and more. BatchNormalization and Dropout do as the net
  * trains or not; where `freeze` names the statistics of a BatchNormalization, they are taken and
  * kept in training too. A batch that the file holds in the shapes of Reshape nodes becomes x's. The
- * model must outlive the graph and its plans. */
+ * model must outlive the graph and its plans. EUNSUPPORTED: `problems` (may be NULL) lists all
+ * nodes that are not supported, or that no gradient goes through. */
 typedef struct QnOnnxNetOptions {
     const char *input, *output;
     const char *const *freeze;
@@ -103,7 +104,7 @@ typedef struct QnOnnxNetOptions {
     const char *head; /* weights whose names begin so are fresh, and never frozen; NULL: none */
 } QnOnnxNetOptions;
 QnStatus qn_onnx_net(QnNet *net, const QnOnnxModel *m, QnDevice *d, const QnOnnxNetOptions *o,
-                     QnValue *x, QnValue **y);
+                     QnValue *x, QnValue **y, QnOnnxProblems *problems);
 bool qn_onnx_is_frozen(const QnOnnxNetOptions *o, const char *name);
 
 /* What a loss takes in place of `output`: what goes into the Softmax, LogSoftmax or Sigmoid that

@@ -253,7 +253,7 @@ QnStatus qn_model_file_build(const QnModelFile *f, QnNet *net, const QnModelIo *
     QN_TRY(qn_graph_check(net->g));
     QN_TRY(check_input(f, &x->type));
     int64_t before = net->n_params;
-    QN_TRY(qn_onnx_net(net, f->model, f->device, &f->options, x, y));
+    QN_TRY(qn_onnx_net(net, f->model, f->device, &f->options, x, y, f->problems));
     if (net->n_params == before)
         return qn_yaml_fail(f->recipe->model,
                             "nothing of %s would be trained: no weight that is not frozen takes "

@@ -14,7 +14,8 @@ typedef struct QnModelFile {
     QnOnnxModel *model;     /* with its new head, if there is one */
     const QnOnnxGraph *original;
     QnOnnxNetOptions options;
-    QnStr notes; /* what was changed of the model, a line each; may be empty */
+    QnOnnxProblems *problems; /* what keeps it from being trained; or NULL */
+    QnStr notes;              /* what was changed of the model, a line each; may be empty */
 } QnModelFile;
 
 /* NULL for recipes whose model is no file. path: in place of the recipe's, or NULL; outputs: what

@@ -51,6 +51,8 @@ QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d
     QnStatus st = s->store ? QN_OK : QN_ENOMEM;
     if (st == QN_OK)
         st = qn_model_file_open(r, options->onnx, d, qn_session_outputs(s), &s->file);
+    if (st == QN_OK && s->file)
+        s->file->problems = options->problems;
     if (st == QN_OK)
         st = qn_session_build(s, options);
     if (st == QN_OK)

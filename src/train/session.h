@@ -32,6 +32,7 @@ typedef struct QnSessionOptions {
     bool profile, poison;
     bool no_passes;   /* run the graph as built (tests) */
     const char *onnx; /* the model's file, where the recipe has one; NULL: the recipe's */
+    struct QnOnnxProblems *problems; /* all that keeps such a model from being trained; or NULL */
 } QnSessionOptions;
 
 /* Builds and compiles; parameters are initialised from the recipe's seed, or from its ONNX file.

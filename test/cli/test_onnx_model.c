@@ -1,6 +1,8 @@
 /* Recipes whose model is an ONNX file: the run's folder stands alone. labels: cli onnx */
 #include "program.h"
 
+#include "onnx/model.h"
+
 #define OF(model)                                                                                  \
     "{'name': 'toy', 'task': 'classify',\n" TOY_DATA ",\n'model': " model ",\n"                    \
     "'train': {'steps': 12, 'batch': 10, 'lr': 0.02, 'seed': 4, 'checkpoint': {'every': 4}}}"
@@ -89,4 +91,36 @@ static void test_refusals(void **state)
     assert_refuses("train h.json -o bad --set model.hed=3", 2, "hed", "head");
     assert_refuses("train r.json -o bad --set data.images.resize=16", 2, "the data is [10,1,16,16]",
                    "input 'x'");
+}
+
+/* Two nodes without a gradient between the weights: both are named, and the way out. */
+static void test_nodes_without_a_gradient(void **state)
+{
+    static const char *const x[] = { "x" }, *const a[] = { "a" }, *const ab[] = { "a", "w1" },
+                             *const b[] = { "b" }, *const c[] = { "c" }, *const d[] = { "d" },
+                             *const dw[] = { "d", "w2" }, *const y[] = { "y" };
+    static float numbers[64 * 4];
+    const QnTensor w1 = { .type = { .shape = QN_SHAPE(64, 4) }, .data = numbers };
+    const QnTensor w2 = { .type = { .shape = QN_SHAPE(4, 4) }, .data = numbers };
+    Made m;
+    if (!has_onnx)
+        skip();
+    for (int i = 0; i < QN_COUNT(numbers); i++)
+        numbers[i] = (float)(i % 7) - 3;
+    made_begin(&m, 15);
+    made_init(&m, "w1", &w1);
+    made_init(&m, "w2", &w2);
+    made_input(&m, "x", QN_DTYPE_F32, QN_SHAPE(1, 1, 8, 8));
+    made_node(&m, "Flatten", x, 1, a, 1);
+    made_node(&m, "MatMul", ab, 2, b, 1);
+    made_node(&m, "Floor", b, 1, c, 1);
+    made_node(&m, "Round", c, 1, d, 1);
+    made_node(&m, "MatMul", dw, 2, y, 1);
+    made_output(&m, "y", QN_DTYPE_F32, QN_SHAPE(1, 4));
+    assert_ok(qn_onnx_write(&m.model, temp_path("cut.onnx"), false));
+    assert_true(run("train r.json -o cut --set model=cut.onnx") != 0);
+    assert_contains(program_err, "node 'c': no gradient goes through floor\n");
+    assert_contains(program_err, "node 'd': no gradient goes through round\n");
+    assert_contains(program_err, "error: ./cut.onnx: no gradient goes through");
+    assert_runs("train r.json -o cut --set 'model={onnx: cut.onnx, freeze: w1}'");
 }

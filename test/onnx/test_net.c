@@ -25,7 +25,7 @@ static QnStatus build(Made *m, QnDevice *d, QnNet *net, const char *output, cons
     QnOnnxNetOptions o = {
         .input = "x", .output = output, .freeze = &freeze, .n_freeze = freeze != NULL
     };
-    return qn_onnx_net(net, &m->model, d, &o, qn_input(net->g, "x", QN_DTYPE_F32, &x), y);
+    return qn_onnx_net(net, &m->model, d, &o, qn_input(net->g, "x", QN_DTYPE_F32, &x), y, NULL);
 }
 
 static void close_net(QnNet *net)
