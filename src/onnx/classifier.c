@@ -273,6 +273,11 @@ static QnStatus end_at(const Head *h, const char *logits, QnOnnxGraph *g)
     *type = (QnOnnxType){ .kind = QN_ONNX_TYPE_TENSOR,
                           .elem = qn_onnx_dtype_number(QN_DTYPE_F32),
                           .rank = -1 };
+    for (int64_t i = 0; i < g->n_outputs; i++) /* where it was an output, its dims are known */
+        if (!strcmp(g->output[i].name, logits) && g->output[i].type->rank >= 2) {
+            *type = *g->output[i].type;
+            type->dim[!strcmp(h->g->node[h->node].op, "Conv") ? 1 : type->rank - 1] = h->n;
+        }
     *out = (QnOnnxInfo){ logits, type };
     g->output = out;
     g->n_outputs = 1;
