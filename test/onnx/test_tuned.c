@@ -2,24 +2,35 @@
  * labels: onnx cli */
 #include "cli/program.h"
 
+#include "base/rng.h"
 #include "io/npy.h"
 #include "onnx/model.h"
 #include "onnx/session.h"
 #include "rt/plan.h"
 #include "rt/tune.h"
 
-enum { ROWS = 60, WIDE = 128 };
+enum { ROWS = 60, DEEP = 2048, WIDE = 128 };
 
-static float w[WIDE * WIDE], x[ROWS * WIDE];
+static float w[DEEP * WIDE], x[ROWS * DEEP];
 
-/* y = x w, x[batch,128] */
+static void fill(float *v, int n)
+{
+    QnRng rng;
+    qn_rng_init(&rng, 1, (uint64_t)n);
+    for (int i = 0; i < n; i++)
+        v[i] = qn_rng_normal(&rng);
+}
+
+/* y = x w, x[batch,2048] */
 static void write_net(void)
 {
     static const char *const in[] = { "x", "w" }, *const out[] = { "y" };
-    QnTensor t = { .type = { .dtype = QN_DTYPE_F32, .shape = QN_SHAPE(WIDE, WIDE) }, .data = w };
+    QnTensor t = { .type = { .dtype = QN_DTYPE_F32, .shape = QN_SHAPE(DEEP, WIDE) }, .data = w };
     Made m;
+    fill(w, DEEP * WIDE);
+    fill(x, ROWS * DEEP);
     made_begin(&m, 17);
-    made_input(&m, "x", QN_DTYPE_F32, QN_SHAPE(-1, WIDE));
+    made_input(&m, "x", QN_DTYPE_F32, QN_SHAPE(-1, DEEP));
     ((QnOnnxType *)(uintptr_t)m.input[0].type)->dim_name[0] = "batch";
     made_output(&m, "y", QN_DTYPE_F32, QN_SHAPE(-1, WIDE));
     made_init(&m, "w", &t);
@@ -38,7 +49,7 @@ static void find_kernel(char name[64])
     assert_int_equal(n, 1);
     assert_string_equal(json_text(o, "op"), "matmul");
     assert_non_null(qn_json_find(o, "refused"));
-    assert_true(json_number(o, "flops") == 2.0 * ROWS * WIDE * WIDE);
+    assert_true(json_number(o, "flops") == 2.0 * ROWS * DEEP * WIDE);
     snprintf(name, 64, "%s", json_text(o, "kernel"));
     qn_arena_free(arena);
 }
@@ -58,9 +69,11 @@ static bool find_other(const char * not, char name[64])
     return name[0] != '\0';
 }
 
-/* What a session of the C interface runs. */
-static void session_kernel(const char *choices, char name[64])
+/* What a session of the C interface runs, and what comes of it. */
+static void session_kernel(const char *choices, char name[64], float y[ROWS * WIDE])
 {
+    QnType type;
+    const void *data;
     QnDevice *d;
     QnModel *m;
     assert_ok(qn_device_open_named("cpu", &(QnDeviceOptions){ .n_threads = 1 }, &d));
@@ -68,18 +81,33 @@ static void session_kernel(const char *choices, char name[64])
     if (choices)
         assert_ok(qn_model_load_choices(m, choices));
     assert_ok(
-        qn_model_set(m, "x", &(QnType){ .dtype = QN_DTYPE_F32, .shape = QN_SHAPE(ROWS, WIDE) }, x));
+        qn_model_set(m, "x", &(QnType){ .dtype = QN_DTYPE_F32, .shape = QN_SHAPE(ROWS, DEEP) }, x));
     assert_ok(qn_model_run(m));
     assert_int_equal(qn_model_load_choices(m, "nowhere"), QN_EARG);
     const QnPlan *p = qn_model_plan(m);
     assert_int_equal(qn_plan_n_steps(p), 1);
     snprintf(name, 64, "%s", qn_plan_step(p, 0).kernel->name);
+    assert_ok(qn_model_get(m, "y", &type, &data));
+    memcpy(y, data, sizeof(float) * ROWS * WIDE);
     qn_model_close(m);
     qn_device_close(d);
 }
 
+/* Whether `quern run` gives the very bits of y. */
+static bool run_gives(const float *y)
+{
+    QnNpy npy;
+    assert_runs("run net.onnx -i x=x.npy --threads 1 -o out");
+    assert_ok(qn_npy_read(temp_path("out/y.npy"), &npy));
+    assert_int_equal(npy.count, ROWS * WIDE);
+    bool same = !memcmp(npy.data, y, sizeof(float) * ROWS * WIDE);
+    qn_npy_fini(&npy);
+    return same;
+}
+
 static void test_choices(void **state)
 {
+    static float by_rank[ROWS * WIDE], by_choice[ROWS * WIDE];
     char ranked[64], other[64], now[64], command[256], path[512];
     QnChoices *c;
     write_net();
@@ -104,22 +132,25 @@ static void test_choices(void **state)
              "--profile");
     assert_runs(command);
     assert_contains(program_out, other);
-    session_kernel(NULL, now);
+    session_kernel(NULL, now, by_rank);
     assert_string_equal(now, ranked); /* not asked for */
-    session_kernel(path, now);
+    session_kernel(path, now, by_choice);
     assert_string_equal(now, other);
-    session_kernel(temp_path("nowhere.json"), now);
+    session_kernel(temp_path("nowhere.json"), now, by_rank);
     assert_string_equal(now, ranked);
 
-    /* run reads them too: a broken file is told */
-    assert_ok(qn_npy_write(temp_path("x.npy"), QN_DTYPE_F32, 2, (int64_t[]){ ROWS, WIDE }, x));
-    assert_runs("run net.onnx -i x=x.npy --threads 1");
+    /* Kernels add in orders of their own: the last bits tell which one `quern run` takes. */
+    assert_ok(qn_npy_write(temp_path("x.npy"), QN_DTYPE_F32, 2, (int64_t[]){ ROWS, DEEP }, x));
+    assert_true(run_gives(by_choice));
+    print_message("the kernels' results %s\n",
+                  memcmp(by_rank, by_choice, sizeof by_rank) ? "differ" : "are the same");
     FILE *f = fopen(path, "wb");
     fputs("{", f);
     fclose(f);
     assert_int_equal(run("run net.onnx -i x=x.npy"), 2);
     assert_contains(program_err, "kernels.json");
     remove(path);
+    assert_true(run_gives(by_rank));
 }
 
 static void test_refused(void **state)
@@ -134,5 +165,5 @@ static void test_refused(void **state)
     assert_refuses("bench r.json --batch 2", 2, "--batch", "ONNX");
     assert_refuses("tune r.json --dim a=2", 2, "--dim", "ONNX");
     assert_runs("explain net.onnx --batch 2 --device null");
-    assert_contains(program_out, "constants 64.0 KiB");
+    assert_contains(program_out, "constants 1.00 MiB");
 }
