@@ -67,8 +67,8 @@ static int64_t count_weights(const QnGraph *g)
     return n;
 }
 
-/* A model that came from an ONNX file goes back as that file with other weights, or, where opset or
- * batch are asked for, as a graph of ours. */
+/* A model that came from an ONNX file goes back as that file with other weights, or, where opset,
+ * batch or folding are asked for, as a graph of ours. */
 static QnStatus export_again(const QnArgs *a, const QnSession *s)
 {
     QN_TRY(qn_model_file_write(s->file, s->store, a->text[OUTPUT], a->text[OUTSIDE] != NULL));
@@ -83,7 +83,7 @@ static QnStatus export_run(const QnArgs *a)
     QnOnnxExportOptions o = export_options(a);
     QN_TRY(qn_setup_open_model(&s, a->positional[0], &small, 1, NULL));
     o.name = s.recipe->name;
-    if (s.session->file && !a->text[OPSET] && !a->text[BATCH]) {
+    if (s.session->file && !a->text[OPSET] && !a->text[BATCH] && !a->text[FOLD]) {
         QnStatus again = export_again(a, s.session);
         qn_setup_close(&s);
         return again;

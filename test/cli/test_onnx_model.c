@@ -44,6 +44,11 @@ static void test_the_folder_stands_alone(void **state)
     assert_runs("eval half");
     assert_runs("export half -o half.onnx");
     assert_runs("export half -o half17.onnx --opset 17 --batch 2");
+    assert_runs("inspect half.onnx");
+    assert_contains(program_out, "BatchNorm");
+    assert_runs("export half -o folded.onnx --fold");
+    assert_runs("inspect folded.onnx");
+    assert_null(strstr(program_out, "BatchNorm"));
     assert_int_equal(rename(temp_path("half"), temp_path("elsewhere")), 0);
     assert_runs("eval elsewhere");
     assert_int_equal(rename(temp_path("away.onnx"), temp_path("m.onnx")), 0);
