@@ -28,7 +28,7 @@ printf '\001\022\004\012\002\010\002\102\004\012\000\020\021' >>"$tmp/relu.onnx"
 if "$tmp/examples/onnx" "$tmp/relu.onnx" >"$tmp/out" 2>"$tmp/err"; then
     has "$tmp/out" "y: f32[2] 1 1"
 else
-    has "$tmp/err" "built without" # protobuf-c
+    passes grep -q "built without protobuf-c" "$tmp/err"
 fi
 
 # The installed tree may be moved.

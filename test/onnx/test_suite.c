@@ -17,8 +17,8 @@ static void check(const char *folder, int64_t least, int64_t wrong)
         skip();
     }
     snprintf(args, sizeof args, "test-onnx %s/%s", DATA, folder);
-    int code = run(args);
-    if (code == 2 && strstr(program_err, "built without"))
+    run(args);
+    if (strstr(program_out, "built without"))
         skip();
     const char *last = strstr(program_out, " cases: ");
     assert_non_null(last);
