@@ -126,12 +126,18 @@ typedef struct QnVggSpec {
 QN_API QnValue *qn_nn_vgg(QnNet *net, QnValue *x, const QnVggSpec *spec);
 
 typedef struct QnResnetSpec {
-    int depth;     /* 18, 34, 50, 101 or 152 */
+    int depth;     /* 18, 34, 50, 101, 152 or 200 */
     bool small;    /* a 3x3 stem without stride and pool, for images of about 32 pixels */
     int64_t width; /* channels of the first stage, 0: 64 */
     int64_t outputs;
+    int64_t groups, group_width; /* of the 3x3 convolutions in deep nets (50 and up), 0: 1 and 64:
+                                  * 32 and 4 is ResNeXt 32x4d, 1 and 128 a wide ResNet */
+    int64_t squeeze; /* channels are gated by a net of this reduction (SE blocks), 0: not */
 } QnResnetSpec;
-/* ResNet (He et al. 2016; with the stride in the 3x3 convolution) for x (N,C,H,W). */
+/* ResNet (He et al. 2016; with the stride in the 3x3 convolution), ResNeXt (Xie et al. 2017), wide
+ * (Zagoruyko and Komodakis 2016) and squeeze-and-excitation (Hu et al. 2018) ResNets for x
+ * (N,C,H,W).
+ */
 QN_API QnValue *qn_nn_resnet(QnNet *net, QnValue *x, const QnResnetSpec *spec);
 
 typedef struct QnGptSpec {
