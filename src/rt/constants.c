@@ -167,6 +167,8 @@ static QnStatus pack(QnPlan *p, QnPlanRun *s)
 
 QnStatus qn_constants_write(QnPlan *p)
 {
+    if (p->device->backend->only_counts)
+        return QN_OK;
     QN_GRAPH_EACH(p->graph, n)
     {
         if (is_constant(n))

@@ -19,7 +19,8 @@ typedef struct QnBackend {
     QnStatus (*read)(QnDevice *d, void *dst, const void *src, size_t bytes);
     /* Within the device; regions do not overlap. */
     QnStatus (*copy)(QnDevice *d, void *dst, const void *src, size_t bytes);
-    bool is_host; /* device pointers can be read and written by the host */
+    bool is_host;     /* device pointers can be read and written by the host */
+    bool only_counts; /* there is no memory behind its pointers: constants need no values */
 } QnBackend;
 
 struct QnDevice {

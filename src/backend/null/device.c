@@ -53,4 +53,5 @@ const QnBackend qn_backend_null = {
     .write = null_copy,
     .read = null_copy,
     .copy = null_copy,
+    .only_counts = true,
 };
