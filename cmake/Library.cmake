@@ -12,7 +12,7 @@ list(REMOVE_ITEM sources ${cli_sources} "")
 
 # The registries are derived at every build, so that a deleted operator or kernel drops out; the
 # tools write only what changed.
-set(generated "${gen}/ops/ops_text.c")
+set(generated "${gen}/ops/ops_text.c" "${gen}/plan/tables.c")
 set(tile_sources)
 foreach(source IN LISTS op_sources)
     cmake_path(GET source FILENAME name)
@@ -28,9 +28,11 @@ foreach(backend IN LISTS backends)
 endforeach()
 add_custom_target(quern_generate
     COMMAND "${tools}/gen_ops" "${PROJECT_SOURCE_DIR}/src/ops" "${gen}"
+    COMMAND "${tools}/gen_plan" "${PROJECT_SOURCE_DIR}/plan" "${gen}"
     ${kernel_commands}
     BYPRODUCTS ${generated} ${tile_sources} ${kernel_lists} "${gen}/ops/ops.h"
-        "${gen}/ops/ops_list.h" "${gen}/ops/tiles_list.h" "${gen}/include/quern/ops.h"
+        "${gen}/ops/ops_list.h" "${gen}/ops/tiles_list.h" "${gen}/plan/tables.h"
+        "${gen}/include/quern/ops.h"
     COMMENT "registries" VERBATIM)
 
 if(quern_onnx_schema)

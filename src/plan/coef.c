@@ -1,0 +1,171 @@
+#include "plan/coef.h"
+
+#include "base/str.h"
+#include "plan/table.h"
+#include "plan/tables.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Row {
+    const char *name;
+    double start, min, max;
+} Row;
+
+static const Row of_tier[QN_COEFS_OF_TIER] = {
+    [QN_COEF_GEMM] = { "gemm", 0.75, 0.02, 1 },
+    [QN_COEF_CONV] = { "conv", 0.6, 0.02, 1 },
+    [QN_COEF_DEPTHWISE] = { "depthwise", 0.3, 0.01, 1 },
+    [QN_COEF_ATTENTION] = { "attention", 0.4, 0.01, 1 },
+    [QN_COEF_MOVE] = { "move", 0.7, 0.05, 1.5 },
+    [QN_COEF_LAUNCH_US] = { "launch_us", 5, 0.5, 60 },
+    [QN_COEF_STEP_US] = { "step_us", 300, 1, 50000 },
+    [QN_COEF_SPREAD] = { "spread", 0.4, 0.02, 3 },
+};
+
+static const Row of_arch[QN_COEFS_OF_ARCH] = {
+    [QN_COEF_COMPUTE] = { "compute", 1, 0.2, 2 },
+    [QN_COEF_TENSOR] = { "tensor", 1, 0.1, 2 },
+    [QN_COEF_MEMORY] = { "memory", 1, 0.3, 2.5 },
+};
+
+static const Row of_all[QN_COEFS_OF_ALL] = {
+    [QN_COEF_HALF_K] = { "half_k", 128, 4, 1024 },
+    [QN_COEF_HALF_MB] = { "half_mb", 1, 0.01, 20 },
+    [QN_COEF_LINK] = { "link", 0.6, 0.05, 1 },
+    [QN_COEF_LINK_US] = { "link_us", 10, 1, 100 },
+    [QN_COEF_OVERLAP] = { "overlap", 0.7, 0.01, 1 },
+    [QN_COEF_NODE_GBS] = { "node_gbs", 12, 1, 100 },
+};
+
+static const char *const tiers[QN_TIERS] = {
+    [QN_TIER_QUERN] = "quern",
+    [QN_TIER_EAGER] = "pytorch",
+    [QN_TIER_CHANNELS] = "pytorch-nhwc",
+    [QN_TIER_COMPILED] = "compiled",
+    [QN_TIER_TENSORFLOW] = "tensorflow",
+    [QN_TIER_FUSED] = "fused",
+    [QN_TIER_MEGATRON] = "megatron",
+    [QN_TIER_TENSORRT] = "tensorrt",
+    [QN_TIER_LLAMA_CPP] = "llama.cpp",
+    [QN_TIER_HABANA] = "habana",
+    [QN_TIER_OLD] = "old",
+};
+
+/* The first whose text the device's architecture begins with; the last takes the rest. */
+static const struct {
+    const char *name, *prefix;
+} archs[QN_ARCHS] = {
+    { "maxwell", "Maxwell" }, { "pascal", "Pascal" },      { "volta", "Volta" },
+    { "turing", "Turing" },   { "ga100", "Ampere GA100" }, { "ampere", "Ampere" },
+    { "ada", "Ada" },         { "hopper", "Hopper" },      { "blackwell", "Blackwell" },
+    { "gaudi", "Habana" },    { "cdna", "CDNA" },          { "rdna", "RDNA" },
+    { "other", "" },
+};
+
+const char *qn_tier_name(QnTier tier)
+{
+    return tiers[tier];
+}
+
+QnStatus qn_tier_find(const char *name, QnTier *tier)
+{
+    for (int i = 0; i < QN_TIERS; i++) {
+        if (!strcmp(name, tiers[i])) {
+            *tier = (QnTier)i;
+            return QN_OK;
+        }
+    }
+    const char *nearest = qn_str_nearest(name, tiers, QN_TIERS);
+    return qn_fail(QN_ENOTFOUND,
+                   "no software stack '%s'%s%s; there are quern, pytorch, pytorch-nhwc, compiled, "
+                   "tensorflow, fused, megatron, tensorrt, llama.cpp, habana, old",
+                   name, nearest ? "; did you mean " : "", nearest ? nearest : "");
+}
+
+int qn_arch_of(const QnCard *card)
+{
+    int i = 0;
+    while (i < QN_ARCHS - 1 && strncmp(card->arch, archs[i].prefix, strlen(archs[i].prefix)) != 0)
+        i++;
+    return i;
+}
+
+QnCoefInfo qn_coef_info(int i)
+{
+    QnCoefInfo info = { .name = "" };
+    const char *group = "all";
+    const Row *row = NULL;
+    int n_tier = QN_TIERS * QN_COEFS_OF_TIER, n_arch = QN_ARCHS * QN_COEFS_OF_ARCH;
+    if (i < n_tier) {
+        group = tiers[i / QN_COEFS_OF_TIER];
+        row = &of_tier[i % QN_COEFS_OF_TIER];
+    } else if (i < n_tier + n_arch) {
+        group = archs[(i - n_tier) / QN_COEFS_OF_ARCH].name;
+        row = &of_arch[(i - n_tier) % QN_COEFS_OF_ARCH];
+    } else {
+        row = &of_all[i - n_tier - n_arch];
+    }
+    snprintf(info.name, sizeof info.name, "%s.%s", group, row->name);
+    info.start = row->start;
+    info.min = row->min;
+    info.max = row->max;
+    return info;
+}
+
+double *qn_coef_at(QnCoefs *c, int i)
+{
+    int n_tier = QN_TIERS * QN_COEFS_OF_TIER, n_arch = QN_ARCHS * QN_COEFS_OF_ARCH;
+    if (i < n_tier)
+        return &c->tier[i / QN_COEFS_OF_TIER][i % QN_COEFS_OF_TIER];
+    i -= n_tier;
+    return i < n_arch ? &c->arch[i / QN_COEFS_OF_ARCH][i % QN_COEFS_OF_ARCH] : &c->all[i - n_arch];
+}
+
+void qn_coefs_start(QnCoefs *c)
+{
+    for (int i = 0; i < QN_COEF_COUNT; i++)
+        *qn_coef_at(c, i) = qn_coef_info(i).start;
+}
+
+static QnStatus read_row(QnCoefs *c, const QnTable *t, int64_t row, int name, int value)
+{
+    for (int i = 0; i < QN_COEF_COUNT; i++) {
+        QnCoefInfo info = qn_coef_info(i);
+        double x;
+        if (strcmp(info.name, t->row[row][name]) != 0)
+            continue;
+        QN_TRY(qn_table_number(t, row, value, info.start, &x));
+        if (x < info.min || x > info.max)
+            return qn_fail(QN_EFORMAT, "%s:%lld: %s is %g, out of its range %g to %g", t->path,
+                           (long long)t->line[row], info.name, x, info.min, info.max);
+        *qn_coef_at(c, i) = x;
+        return QN_OK;
+    }
+    return qn_fail(QN_EFORMAT, "%s:%lld: no coefficient '%s'", t->path, (long long)t->line[row],
+                   t->row[row][name]);
+}
+
+QnStatus qn_coefs_parse(QnCoefs *c, const char *path, const char *text, size_t bytes)
+{
+    QnTable t = { 0 };
+    QnStatus st = QN_OK;
+    int name, value;
+    QnArena *arena = qn_arena_new();
+    qn_coefs_start(c);
+    QN_TRY_DONE(arena ? qn_table_parse(&t, arena, path, text, bytes) : QN_ENOMEM);
+    QN_TRY_DONE(qn_table_column(&t, "coefficient", &name));
+    QN_TRY_DONE(qn_table_column(&t, "value", &value));
+    for (int64_t row = 0; row < t.n_rows; row++)
+        QN_TRY_DONE(read_row(c, &t, row, name, value));
+done:
+    qn_table_fini(&t);
+    qn_arena_free(arena);
+    return st;
+}
+
+QnStatus qn_coefs_open(QnCoefs *c)
+{
+    return qn_coefs_parse(c, "plan/coefficients.csv", qn_plan_text_coefficients,
+                          strlen(qn_plan_text_coefficients));
+}

@@ -1,0 +1,175 @@
+#include "plan/device.h"
+
+#include "base/str.h"
+#include "plan/table.h"
+#include "plan/tables.h"
+
+#include <string.h>
+#include <strings.h>
+
+typedef struct Field {
+    const char *column;
+    size_t offset;
+    bool text, needed;
+    double max; /* of numbers */
+} Field;
+
+#define TEXT(column, member, needed)                                                               \
+    {                                                                                              \
+        column, offsetof(QnCard, member), true, needed, 0                                          \
+    }
+#define NUMBER(column, member, needed, max)                                                        \
+    {                                                                                              \
+        column, offsetof(QnCard, member), false, needed, max                                       \
+    }
+
+static const Field fields[] = {
+    TEXT("name", name, true),
+    TEXT("vendor", vendor, true),
+    TEXT("arch", arch, true),
+    NUMBER("year", year, true, 2100),
+    TEXT("class", kind, true),
+    NUMBER("shader_cores", cores, false, 1e6),
+    NUMBER("sm_or_cu", units, false, 1e6),
+    NUMBER("boost_mhz", boost_mhz, false, 1e5),
+    NUMBER("mem_gb", memory_gb, true, 1e5),
+    TEXT("mem_type", memory, false),
+    NUMBER("mem_bw_gbs", bandwidth_gbs, true, 1e6),
+    NUMBER("l2_mb", cache_mb, false, 1e5),
+    NUMBER("fp32_tflops", fp32, false, 1e6),
+    NUMBER("tf32_tflops", tf32, false, 1e6),
+    NUMBER("fp16_tc_tflops_dense", fp16, false, 1e6),
+    NUMBER("bf16_tc_tflops_dense", bf16, false, 1e6),
+    NUMBER("fp8_tflops_dense", fp8, false, 1e6),
+    NUMBER("int8_tops_dense", int8, false, 1e6),
+    NUMBER("fp64_tflops", fp64, false, 1e6),
+    NUMBER("tdp_w", tdp_w, false, 1e5),
+    TEXT("interconnect", link, false),
+    NUMBER("interconnect_gbs", link_gbs, false, 1e5),
+    NUMBER("pcie_gen", pcie_gen, false, 10),
+    NUMBER("launch_price_usd", price_usd, false, 1e7),
+    NUMBER("cloud_usd_per_hour", cloud_usd, false, 1e5),
+    TEXT("notes", notes, false),
+    TEXT("source", source, true),
+};
+
+static QnStatus read_field(const QnTable *t, int64_t row, int column, const Field *f, QnCard *card)
+{
+    const char *text = t->row[row][column];
+    void *member = (char *)card + f->offset;
+    double x = 0;
+    if (f->needed && !text[0])
+        return qn_fail(QN_EFORMAT, "%s:%lld: column '%s' is empty, every device needs it", t->path,
+                       (long long)t->line[row], f->column);
+    if (f->text) {
+        memcpy(member, &text, sizeof text);
+        return QN_OK;
+    }
+    QN_TRY(qn_table_number(t, row, column, 0, &x));
+    if (x > f->max || (f->needed && !(x > 0)))
+        return qn_fail(QN_EFORMAT, "%s:%lld: column '%s': %s is out of range (0 to %g)", t->path,
+                       (long long)t->line[row], f->column, text, f->max);
+    memcpy(member, &x, sizeof x);
+    return QN_OK;
+}
+
+/* What one row alone cannot show to be wrong. */
+static QnStatus check_card(const QnTable *t, int64_t row, const QnCatalogue *c, const QnCard *card)
+{
+    long long line = (long long)t->line[row];
+    for (int i = 0; i < c->n_cards; i++)
+        if (!strcasecmp(c->cards[i].name, card->name))
+            return qn_fail(QN_EFORMAT, "%s:%lld: '%s' stands in line %lld already", t->path, line,
+                           card->name, (long long)t->line[i]);
+    return QN_OK;
+}
+
+static QnStatus read_cards(QnCatalogue *c, const QnTable *t)
+{
+    int column[QN_COUNT(fields)];
+    for (int i = 0; i < QN_COUNT(fields); i++)
+        QN_TRY(qn_table_column(t, fields[i].column, &column[i]));
+    c->cards = qn_arena_array(c->arena, (size_t)t->n_rows + 1, sizeof *c->cards);
+    if (!c->cards)
+        return QN_ENOMEM;
+    for (int64_t row = 0; row < t->n_rows; row++) {
+        QnCard *card = &c->cards[c->n_cards];
+        for (int i = 0; i < QN_COUNT(fields); i++)
+            QN_TRY(read_field(t, row, column[i], &fields[i], card));
+        QN_TRY(check_card(t, row, c, card));
+        c->n_cards++;
+    }
+    return c->n_cards ? QN_OK : qn_fail(QN_EFORMAT, "%s: no devices", t->path);
+}
+
+QnStatus qn_catalogue_parse(QnCatalogue *c, const char *path, const char *text, size_t bytes)
+{
+    QnTable t = { 0 };
+    *c = (QnCatalogue){ .arena = qn_arena_new() };
+    QnStatus st = c->arena ? qn_table_parse(&t, c->arena, path, text, bytes) : QN_ENOMEM;
+    if (st == QN_OK)
+        st = read_cards(c, &t);
+    qn_table_fini(&t);
+    if (st != QN_OK)
+        qn_catalogue_fini(c);
+    return st;
+}
+
+QnStatus qn_catalogue_open(QnCatalogue *c)
+{
+    return qn_catalogue_parse(c, "plan/devices.csv", qn_plan_text_devices,
+                              strlen(qn_plan_text_devices));
+}
+
+void qn_catalogue_fini(QnCatalogue *c)
+{
+    qn_arena_free(c->arena);
+    *c = (QnCatalogue){ 0 };
+}
+
+static bool has_part(const char *text, const char *part)
+{
+    size_t n = strlen(part);
+    for (; *text; text++)
+        if (!strncasecmp(text, part, n))
+            return true;
+    return false;
+}
+
+static QnStatus unknown(const QnCatalogue *c, const char *name, const char *const *parts, int n)
+{
+    const char *names[512];
+    int count = QN_MIN(c->n_cards, QN_COUNT(names));
+    for (int i = 0; i < count; i++)
+        names[i] = c->cards[i].name;
+    if (n > 1)
+        return qn_fail(QN_ENOTFOUND, "device '%s' could be %s or %s%s: say which", name, parts[0],
+                       parts[1], n > 2 ? " or another" : "");
+    const char *nearest = qn_str_nearest(name, names, count);
+    if (nearest)
+        return qn_fail(QN_ENOTFOUND, "no device '%s' in the catalogue; did you mean '%s'?", name,
+                       nearest);
+    return qn_fail(QN_ENOTFOUND, "no device '%s' in the catalogue; 'quern plan devices' lists them",
+                   name);
+}
+
+QnStatus qn_catalogue_find(const QnCatalogue *c, const char *name, const QnCard **out)
+{
+    const char *parts[2] = { 0 };
+    int n = 0;
+    for (int i = 0; i < c->n_cards; i++) {
+        if (!strcasecmp(c->cards[i].name, name)) {
+            *out = &c->cards[i];
+            return QN_OK;
+        }
+    }
+    for (int i = 0; i < c->n_cards && name[0]; i++) {
+        if (!has_part(c->cards[i].name, name))
+            continue;
+        if (n < 2)
+            parts[n] = c->cards[i].name;
+        n++;
+        *out = &c->cards[i];
+    }
+    return n == 1 ? QN_OK : unknown(c, name, parts, n);
+}
