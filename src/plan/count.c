@@ -1,0 +1,237 @@
+#include "plan/count.h"
+
+#include "pass/pipeline.h"
+#include "plan/step.h"
+#include "rt/plan.h"
+
+#include <string.h>
+
+const char *qn_work_name(QnWorkKind kind)
+{
+    static const char *const names[QN_WORK_KINDS] = { "gemm",      "conv", "depthwise",
+                                                      "attention", "move", "update" };
+    return names[kind];
+}
+
+void qn_count_fini(QnCount *c)
+{
+    qn_free(c->work);
+    *c = (QnCount){ 0 };
+}
+
+/* ---- one node ---- */
+
+static double dim(const QnShape *s, int i)
+{
+    i = i < 0 ? s->rank + i : i;
+    return i >= 0 && i < s->rank ? (double)s->dim[i] : 1;
+}
+
+/* A product of which the flops are known: k follows. */
+static void set_product(QnWork *w, QnWorkKind kind, double m, double n, double groups)
+{
+    w->kind = kind;
+    w->m = m;
+    w->n = n;
+    w->groups = QN_MAX(groups, 1);
+    w->k = w->flops / (2 * m * n * w->groups);
+}
+
+static void set_matmul(QnWork *w, const QnNode *node)
+{
+    const QnShape *y = &node->out[0].type.shape;
+    double all = (double)qn_shape_count(y), n = dim(y, -1), m = dim(y, -2);
+    bool one_matrix = node->in[1]->type.shape.rank <= 2; /* rows of all batches together */
+    if (one_matrix)
+        set_product(w, QN_WORK_GEMM, all / n, n, 1);
+    else
+        set_product(w, QN_WORK_GEMM, m, n, all / (m * n));
+}
+
+/* Convolutions and their gradients by what they write: images (rows x channels) or weights. */
+static void set_conv(QnWork *w, const QnNode *node, int64_t groups)
+{
+    const QnShape *y = &node->out[0].type.shape;
+    double all = (double)qn_shape_count(y);
+    double per_group = node->op == &qn_op_conv_dw ? dim(y, 1) : dim(y, 1) / (double)groups;
+    double n = node->op == &qn_op_conv_dw ? dim(y, 0) / (double)groups : per_group;
+    double m = all / (n * (double)groups);
+    set_product(w, groups > 1 && per_group < 16 ? QN_WORK_DEPTHWISE : QN_WORK_CONV, m, n,
+                (double)groups);
+}
+
+static int64_t conv_groups(const QnNode *node)
+{
+    const QnConvAttr *a = node->attr; /* the first member for all three */
+    return QN_MAX(a->groups, 1);
+}
+
+static bool is_update(const QnNode *node)
+{
+    static const QnOp *const ops[] = { &qn_op_sgd, &qn_op_adam, &qn_op_adamw, &qn_op_lamb };
+    for (int i = 0; i < QN_COUNT(ops); i++)
+        if (node->op == ops[i])
+            return true;
+    return false;
+}
+
+static QnWork work_of(const QnPlanStep *s)
+{
+    const QnOp *op = s->node->op;
+    QnWork w = { .kind = QN_WORK_MOVE,
+                 .flops = s->cost.flops,
+                 .read = s->cost.bytes_read,
+                 .written = s->cost.bytes_written,
+                 .count = 1 };
+    if (op == &qn_op_matmul)
+        set_matmul(&w, s->node);
+    else if (op == &qn_op_conv || op == &qn_op_conv_dx || op == &qn_op_conv_dw)
+        set_conv(&w, s->node, conv_groups(s->node));
+    else if (op == &qn_op_attention || op == &qn_op_attention_grad)
+        w.kind = QN_WORK_ATTENTION;
+    else if (is_update(s->node))
+        w.kind = QN_WORK_UPDATE;
+    return w;
+}
+
+static bool same_work(const QnWork *a, const QnWork *b)
+{
+    return a->kind == b->kind && a->flops == b->flops && a->read == b->read &&
+           a->written == b->written && a->m == b->m && a->n == b->n && a->groups == b->groups;
+}
+
+static QnStatus add_work(QnCount *c, const QnWork *w)
+{
+    for (int64_t i = 0; i < c->n_work; i++) {
+        if (same_work(&c->work[i], w)) {
+            c->work[i].count += w->count;
+            return QN_OK;
+        }
+    }
+    QN_TRY(QN_GROW(c->work, c->cap_work, c->n_work));
+    c->work[c->n_work++] = *w;
+    return QN_OK;
+}
+
+/* ---- one graph ---- */
+
+static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, QnCount *out)
+{
+    QnPlanMemory m = qn_plan_memory(p);
+    for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
+        QnPlanStep s = qn_plan_step(p, i);
+        QnWork w = work_of(&s);
+        if (w.flops + w.read + w.written > 0)
+            QN_TRY(add_work(out, &w));
+    }
+    out->weights = out->params * (r->low == 2 ? 2 : 4);
+    out->gradients = r->train ? out->weights : 0;
+    out->optimizer = QN_MAX(0, (double)m.state_bytes - out->weights);
+    out->activations = QN_MAX(0, (double)m.arena_bytes - out->gradients);
+    return QN_OK;
+}
+
+static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *d, int64_t layers,
+                           QnCount *out)
+{
+    QnStep step = { 0 };
+    QnStore *store = NULL;
+    QnPlan *plan = NULL;
+    *out = (QnCount){ 0 };
+    QnStatus st = qn_step_build(m, r, layers, &step);
+    QN_TRY_DONE(st);
+    out->params = step.params;
+    QnPipelineOptions o = { .level = QN_O2,
+                            .off = "layout,fuse_conv,recompute",
+                            .keep = qn_device_has_kernel,
+                            .keep_ctx = d };
+    QN_TRY_DONE(qn_pipeline_run(step.graph, &o));
+    store = qn_store_new(d);
+    if (!store)
+        QN_TRY_DONE(QN_ENOMEM);
+    QN_TRY_DONE(qn_store_add(store, step.graph));
+    QN_TRY_DONE(qn_store_alloc(store));
+    QN_TRY_DONE(qn_plan_new(step.graph, d, store, NULL, &plan));
+    QN_TRY_DONE(count_plan(plan, r, out));
+done:
+    qn_plan_free(plan);
+    qn_store_free(store);
+    qn_graph_free(step.graph);
+    if (st != QN_OK)
+        qn_count_fini(out);
+    return st;
+}
+
+/* ---- equal layers: what one more adds, times how many there are ---- */
+
+static double extend(double few, double more, double times)
+{
+    return QN_MAX(0, few + (more - few) * times);
+}
+
+/* few: of two layers, more: of three. */
+static QnStatus extend_layers(const QnCount *few, const QnCount *more, int64_t layers, QnCount *out)
+{
+    double times = (double)(layers - 2);
+    *out = (QnCount){ .params = extend(few->params, more->params, times),
+                      .weights = extend(few->weights, more->weights, times),
+                      .gradients = extend(few->gradients, more->gradients, times),
+                      .optimizer = extend(few->optimizer, more->optimizer, times),
+                      .activations = extend(few->activations, more->activations, times) };
+    for (int64_t i = 0; i < few->n_work; i++) {
+        QnWork w = few->work[i];
+        w.count *= 1 - times;
+        QN_TRY(add_work(out, &w));
+    }
+    for (int64_t i = 0; i < more->n_work; i++) {
+        QnWork w = more->work[i];
+        w.count *= times;
+        QN_TRY(add_work(out, &w));
+    }
+    int64_t kept = 0;
+    for (int64_t i = 0; i < out->n_work; i++)
+        if (out->work[i].count > 0)
+            out->work[kept++] = out->work[i];
+    out->n_work = kept;
+    return QN_OK;
+}
+
+static QnStatus count_layers(const QnModel *m, const QnCountRequest *r, QnDevice *d, int64_t layers,
+                             QnCount *out)
+{
+    QnCount few = { 0 }, more = { 0 };
+    QnStatus st = count_once(m, r, d, 2, &few);
+    QN_TRY_DONE(st);
+    QN_TRY_DONE(count_once(m, r, d, 3, &more));
+    QN_TRY_DONE(extend_layers(&few, &more, layers, out));
+done:
+    qn_count_fini(&few);
+    qn_count_fini(&more);
+    if (st != QN_OK)
+        qn_count_fini(out);
+    return st;
+}
+
+QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *null_device,
+                        QnCount *out)
+{
+    int64_t layers = m->family->layers ? m->size[m->family->layers - 1] : 0;
+    *out = (QnCount){ 0 };
+    if (r->batch < 1 || r->batch > 1 << 24)
+        return qn_fail(QN_EARG, "%s: a batch of %lld; expected 1 to 16,777,216", m->name,
+                       (long long)r->batch);
+    if (layers > 4)
+        QN_TRY(count_layers(m, r, null_device, layers, out));
+    else
+        QN_TRY(count_once(m, r, null_device, 0, out));
+    out->examples = (double)r->batch;
+    out->tokens = m->family->image
+                      ? 0
+                      : out->examples * (double)(r->sequence ? r->sequence : m->family->sequence);
+    for (int64_t i = 0; i < out->n_work; i++) {
+        const QnWork *w = &out->work[i];
+        out->flops += w->flops * w->count;
+        out->bytes += (w->read + w->written) * w->count;
+    }
+    return QN_OK;
+}

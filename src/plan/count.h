@@ -1,0 +1,54 @@
+/* What a step computes and moves: the graph of a model through the passes and the plan of the null
+ * device, as a short list of equal pieces of work. Nothing is computed and no weight is allocated,
+ * so a model of any size can be counted. */
+#ifndef QN_PLAN_COUNT_H
+#define QN_PLAN_COUNT_H
+
+#include "plan/models.h"
+#include "rt/device.h"
+
+typedef enum QnWorkKind {
+    QN_WORK_GEMM,      /* matrix products */
+    QN_WORK_CONV,      /* convolutions, as the products that they are */
+    QN_WORK_DEPTHWISE, /* convolutions of few channels a group, which memory bounds */
+    QN_WORK_ATTENTION,
+    QN_WORK_MOVE,   /* maps, norms, sums, pools: what memory bounds */
+    QN_WORK_UPDATE, /* the optimizer */
+    QN_WORK_KINDS
+} QnWorkKind;
+
+const char *qn_work_name(QnWorkKind kind);
+
+/* One kernel, `count` times. Products are m x n x k, `groups` of them. */
+typedef struct QnWork {
+    QnWorkKind kind;
+    double flops, read, written; /* of one */
+    double m, n, k, groups;
+    double count;
+} QnWork;
+
+typedef struct QnCountRequest {
+    bool train;       /* else one pass forward */
+    int low;          /* 0: float32; 1: mixed with 16-bit products; 2: all in 16 bits */
+    int64_t batch;    /* examples of one device */
+    int64_t image;    /* side; 0: the model's own */
+    int64_t sequence; /* tokens; 0: the model's own */
+} QnCountRequest;
+
+typedef struct QnCount {
+    QnWork *work;
+    int64_t n_work, cap_work;
+    double params;
+    double flops, bytes; /* of all work */
+    /* memory, bytes */
+    double weights, gradients, optimizer, activations;
+    double examples, tokens; /* of a step */
+} QnCount;
+
+/* null_device: opened as "null". An error names the model and, where the graph was at fault, the
+ * node. */
+QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *null_device,
+                        QnCount *out);
+void qn_count_fini(QnCount *c);
+
+#endif

@@ -1,0 +1,40 @@
+#include "plan/models.h"
+
+#include "base/str.h"
+
+#include <strings.h>
+
+static const QnModelList *const lists[] = {
+    &qn_models_resnet,
+    &qn_models_cnn,
+    &qn_models_decoder,
+    &qn_models_encoder,
+};
+
+const QnModel *qn_model_at(int i)
+{
+    for (int k = 0; k < QN_COUNT(lists) && i >= 0; k++) {
+        if (i < lists[k]->n)
+            return &lists[k]->models[i];
+        i -= lists[k]->n;
+    }
+    return NULL;
+}
+
+QnStatus qn_model_find(const char *name, const QnModel **out)
+{
+    const char *names[1024];
+    int n = 0;
+    for (const QnModel *m; n < QN_COUNT(names) && (m = qn_model_at(n)); n++) {
+        names[n] = m->name;
+        if (!strcasecmp(m->name, name)) {
+            *out = m;
+            return QN_OK;
+        }
+    }
+    const char *nearest = qn_str_nearest(name, names, n);
+    if (nearest)
+        return qn_fail(QN_ENOTFOUND, "no model '%s'; did you mean '%s'?", name, nearest);
+    return qn_fail(QN_ENOTFOUND, "no model '%s'; 'quern plan models' lists those that are known",
+                   name);
+}
