@@ -15,7 +15,7 @@
 /* clang-format off */
 #define QN_COMMANDS(X)                                                                             \
     X(train) X(eval) X(predict) X(generate) X(inspect) X(run) X(diff) X(test_onnx) X(export)       \
-    X(explain) X(bench) X(tune) X(ops) X(doctor) X(docs)
+    X(explain) X(plan) X(bench) X(tune) X(ops) X(doctor) X(docs)
 /* clang-format on */
 
 #define QN_X(name) extern const QnCommand qn_cmd_##name;

@@ -1,0 +1,152 @@
+#include "plan/counts.h"
+
+#include <string.h>
+
+enum { FEW = 8, MORE = 16 }; /* the batches that are counted */
+
+typedef struct Kept {
+    const QnModel *model;
+    QnCountRequest request;
+    QnCount *count;
+} Kept;
+
+struct QnCounts {
+    QnDevice *device;
+    Kept *kept;
+    int64_t n, cap;
+};
+
+QnCounts *qn_counts_new(QnDevice *null_device)
+{
+    QnCounts *c = qn_alloc(sizeof *c);
+    if (c)
+        c->device = null_device;
+    return c;
+}
+
+static void free_count(QnCount *count)
+{
+    if (count)
+        qn_count_fini(count);
+    qn_free(count);
+}
+
+void qn_counts_free(QnCounts *c)
+{
+    if (!c)
+        return;
+    for (int64_t i = 0; i < c->n; i++)
+        free_count(c->kept[i].count);
+    qn_free(c->kept);
+    qn_free(c);
+}
+
+static bool is_same(const QnCountRequest *a, const QnCountRequest *b)
+{
+    return a->train == b->train && a->low == b->low && a->batch == b->batch &&
+           a->image == b->image && a->sequence == b->sequence;
+}
+
+static const QnCount *find(const QnCounts *c, const QnModel *m, const QnCountRequest *r)
+{
+    for (int64_t i = 0; i < c->n; i++)
+        if (c->kept[i].model == m && is_same(&c->kept[i].request, r))
+            return c->kept[i].count;
+    return NULL;
+}
+
+static QnStatus keep(QnCounts *c, const QnModel *m, const QnCountRequest *r, QnCount *take_count,
+                     const QnCount **out)
+{
+    QnStatus st = QN_GROW(c->kept, c->cap, c->n);
+    if (st != QN_OK) {
+        free_count(take_count);
+        return st;
+    }
+    c->kept[c->n++] = (Kept){ m, *r, take_count };
+    *out = take_count;
+    return QN_OK;
+}
+
+/* Counted, not drawn. */
+static QnStatus get_counted(QnCounts *c, const QnModel *m, const QnCountRequest *r,
+                            const QnCount **out)
+{
+    *out = find(c, m, r);
+    if (*out)
+        return QN_OK;
+    QnCount *count = qn_alloc(sizeof *count);
+    QnStatus st = count ? qn_count_model(m, r, c->device, count) : QN_ENOMEM;
+    if (st != QN_OK) {
+        qn_free(count);
+        return st;
+    }
+    return keep(c, m, r, count, out);
+}
+
+static double line(double few, double more, double at)
+{
+    return few + (more - few) * at;
+}
+
+static bool is_alike(const QnCount *a, const QnCount *b)
+{
+    if (a->n_work != b->n_work)
+        return false;
+    for (int64_t i = 0; i < a->n_work; i++)
+        if (a->work[i].kind != b->work[i].kind || a->work[i].count != b->work[i].count)
+            return false;
+    return true;
+}
+
+/* Both counts' straight line at batch FEW + at * (MORE - FEW). */
+static QnCount *draw(const QnCount *few, const QnCount *more, double at)
+{
+    QnCount *c = qn_alloc(sizeof *c);
+    if (!c)
+        return NULL;
+    *c = *few;
+    c->work = qn_alloc_array((size_t)few->n_work + 1, sizeof *c->work);
+    c->cap_work = few->n_work + 1;
+    if (!c->work) {
+        qn_free(c);
+        return NULL;
+    }
+    for (int64_t i = 0; i < few->n_work; i++) {
+        const QnWork *a = &few->work[i], *b = &more->work[i];
+        c->work[i] = (QnWork){ .kind = a->kind,
+                               .flops = line(a->flops, b->flops, at),
+                               .read = line(a->read, b->read, at),
+                               .written = line(a->written, b->written, at),
+                               .m = line(a->m, b->m, at),
+                               .n = line(a->n, b->n, at),
+                               .k = line(a->k, b->k, at),
+                               .groups = line(a->groups, b->groups, at),
+                               .count = a->count };
+    }
+    c->flops = line(few->flops, more->flops, at);
+    c->bytes = line(few->bytes, more->bytes, at);
+    c->activations = QN_MAX(0, line(few->activations, more->activations, at));
+    c->examples = line(few->examples, more->examples, at);
+    c->tokens = line(few->tokens, more->tokens, at);
+    return c;
+}
+
+QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, const QnCount **out)
+{
+    QnCountRequest at = *r;
+    const QnCount *few, *more;
+    *out = find(c, m, r);
+    if (*out)
+        return QN_OK;
+    if (r->batch < 1)
+        return get_counted(c, m, r, out); /* the error */
+    at.batch = FEW;
+    QN_TRY(get_counted(c, m, &at, &few));
+    at.batch = MORE;
+    QN_TRY(get_counted(c, m, &at, &more));
+    if (!is_alike(few, more))
+        return get_counted(c, m, r, out);
+    QnCount *drawn = draw(few, more, (double)(r->batch - FEW) / (MORE - FEW));
+    return drawn ? keep(c, m, r, drawn, out) : QN_ENOMEM;
+}

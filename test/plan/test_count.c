@@ -1,0 +1,160 @@
+/* Work that is counted, and the time that the cost model gives it. */
+#include "test.h"
+
+#include "plan/advice.h"
+#include "quern/plan.h"
+
+#include <math.h>
+
+typedef struct Fixture {
+    QnDevice *device;
+    QnCounts *counts;
+    QnCatalogue catalogue;
+    QnCoefs coefs;
+} Fixture;
+
+static int setup(void **state)
+{
+    Fixture *f = calloc(1, sizeof *f);
+    *state = f;
+    assert_ok(qn_device_open_named("null", NULL, &f->device));
+    assert_ok(qn_catalogue_open(&f->catalogue));
+    assert_ok(qn_coefs_open(&f->coefs));
+    f->counts = qn_counts_new(f->device);
+    return f->counts ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    Fixture *f = *state;
+    qn_counts_free(f->counts);
+    qn_catalogue_fini(&f->catalogue);
+    qn_device_close(f->device);
+    free(f);
+    return 0;
+}
+
+static const QnModel *model(const char *name)
+{
+    const QnModel *m = NULL;
+    assert_ok(qn_model_find(name, &m));
+    return m;
+}
+
+static double gflops(Fixture *f, const char *name, QnCountRequest r)
+{
+    const QnCount *c;
+    assert_ok(qn_counts_get(f->counts, model(name), &r, &c));
+    double products = 0;
+    for (int64_t i = 0; i < c->n_work; i++)
+        products += c->work[i].kind == QN_WORK_MOVE ? 0 : c->work[i].flops * c->work[i].count;
+    return products * 1e-9;
+}
+
+static void assert_near(double got, double want, double part)
+{
+    if (!(fabs(got - want) <= part * want))
+        fail_msg("got %g, want %g within %g %%", got, want, 100 * part);
+}
+
+/* Multiplications and additions of one forward pass: torchvision 0.19's tables, 2 x GMAC. */
+static void test_flops(void **state)
+{
+    Fixture *f = *state;
+    QnCountRequest one = { .batch = 1 };
+    assert_near(gflops(f, "resnet18", one), 2 * 1.814, 0.02);
+    assert_near(gflops(f, "resnet50", one), 2 * 4.089, 0.02);
+    assert_near(gflops(f, "resnet152", one), 2 * 11.514, 0.02);
+    assert_near(gflops(f, "resnext50_32x4d", one), 2 * 4.23, 0.02);
+    assert_near(gflops(f, "vgg16", one), 2 * 15.47, 0.02);
+    assert_near(gflops(f, "alexnet", one), 2 * 0.714, 0.02);
+    assert_near(gflops(f, "densenet121", one), 2 * 2.834, 0.02);
+    assert_near(gflops(f, "squeezenet1_0", one), 2 * 0.819, 0.02);
+    assert_near(gflops(f, "vit_base_patch16_224", one), 2 * 17.564, 0.02);
+}
+
+/* Training a transformer takes about 6 operations a parameter and token: Kaplan et al. 2020. */
+static void test_training_flops(void **state)
+{
+    Fixture *f = *state;
+    QnCountRequest r = { .train = true, .batch = 8, .sequence = 512 };
+    double tokens = 8 * 512, layers = 48, width = 1600;
+    double products = 6 * 1.5576e9 * tokens;
+    double attention = 12 * layers * width * 512 / 2 * tokens; /* half of the pairs are masked */
+    assert_near(gflops(f, "gpt2_xl", r) * 1e9, products + attention, 0.05);
+}
+
+/* What is drawn through two batches is what counting the batch gives. */
+static void test_drawn_batches(void **state)
+{
+    Fixture *f = *state;
+    static const char *const names[] = { "resnet50", "gpt2_124m", "bert_base_squad" };
+    for (int i = 0; i < QN_COUNT(names); i++) {
+        QnCountRequest r = { .train = true, .batch = 24 };
+        const QnCount *drawn;
+        QnCount counted;
+        assert_ok(qn_counts_get(f->counts, model(names[i]), &r, &drawn));
+        assert_ok(qn_count_model(model(names[i]), &r, f->device, &counted));
+        assert_near(drawn->flops, counted.flops, 1e-6);
+        assert_near(drawn->bytes, counted.bytes, 1e-3);
+        assert_near(drawn->activations, counted.activations, 0.01);
+        assert_near(drawn->optimizer + 1, counted.optimizer + 1, 1e-6);
+        qn_count_fini(&counted);
+    }
+}
+
+static double step_s(Fixture *f, const char *name, const QnCard *card, int n_cards, bool train)
+{
+    QnCountRequest r = { .train = train, .batch = 16, .low = 1 };
+    QnCostRequest q = { card, n_cards, QN_NUMBERS_FP16_AMP, QN_TIER_EAGER, train };
+    QnCostResult cost;
+    const QnCount *c;
+    assert_ok(qn_counts_get(f->counts, model(name), &r, &c));
+    assert_ok(qn_cost_step(c, &q, &f->coefs, &cost));
+    assert_true(cost.step_s > 0 && cost.low_s <= cost.step_s && cost.step_s <= cost.high_s);
+    return cost.step_s;
+}
+
+/* More of anything is never slower, and more devices never make a step shorter. */
+static void test_monotone(void **state)
+{
+    Fixture *f = *state;
+    static const char *const names[] = { "resnet50", "gpt2_124m" };
+    for (int i = 0; i < QN_COUNT(names); i++) {
+        for (int k = 0; k < f->catalogue.n_cards; k++) {
+            QnCard card = f->catalogue.cards[k];
+            if (!(qn_cost_peak(&card, QN_NUMBERS_FP16_AMP) > 0))
+                continue;
+            double before = step_s(f, names[i], &card, 1, true);
+            assert_true(step_s(f, names[i], &card, 8, true) >= before);
+            assert_true(step_s(f, names[i], &card, 1, false) < before);
+            card.bandwidth_gbs *= 2;
+            double wide = step_s(f, names[i], &card, 1, true);
+            assert_true(wide <= before);
+            card.fp16 *= 2;
+            card.fp32 *= 2;
+            assert_true(step_s(f, names[i], &card, 1, true) <= wide);
+        }
+    }
+}
+
+/* A deadline leaves out what is too slow, a budget what is too dear. */
+static void test_advice(void **state)
+{
+    Fixture *f = *state;
+    QnJob job = { .model = model("resnet50"), .train = true, .any_numbers = true, .items = 1e8 };
+    QnOffer offers[2];
+    static const char *const names[] = { "V100 SXM2 16GB", "H100 SXM5 80GB" };
+    for (int i = 0; i < 2; i++) {
+        const QnCard *card;
+        assert_ok(qn_catalogue_find(&f->catalogue, names[i], &card));
+        assert_ok(qn_offer_price(f->counts, &job, card, 1, &f->coefs, &offers[i]));
+        assert_string_equal(offers[i].error, "");
+        assert_true(offers[i].cost.fits);
+    }
+    assert_int_equal(qn_advice_of(&job, offers, 2).fastest, 1);
+    job.deadline_s = (offers[0].hours + offers[1].hours) / 2 * 3600;
+    assert_int_equal(qn_advice_of(&job, offers, 2).best, 1);
+    job.deadline_s = offers[1].hours * 3600 / 2;
+    assert_int_equal(qn_advice_of(&job, offers, 2).best, -1);
+}

@@ -1,0 +1,41 @@
+#!/bin/sh
+# quern plan: the table, JSON, exit codes.
+set -u
+quern=$2/quern
+out=$(mktemp) || exit 1
+trap 'rm -f "$out"' EXIT
+failed=0
+
+# expect CODE TEXT ARGS...: the exit code, and a line with TEXT in what is said.
+expect()
+{
+    code=$1 text=$2
+    shift 2
+    "$quern" plan "$@" >"$out" 2>&1
+    got=$?
+    if [ "$got" != "$code" ] || ! grep -qF -- "$text" "$out"; then
+        echo "quern plan $*: exit $got, expected $code and '$text':"
+        head -5 "$out"
+        failed=1
+    fi
+}
+
+expect 0 "139 devices, every row checked" devices
+expect 0 '"name": "A100 SXM4 80GB"' devices --json
+expect 0 "gpt2_xl" models
+expect 0 "the fastest is" resnet50 --batch 32 --gpu all
+expect 0 '"device": "RTX 4090", "count": 2' resnet18 --gpu "RTX 4090:2" --batch 8 --json
+expect 0 "take RTX 4090" resnet18 --gpu "RTX 4090" --samples 1281167 --epochs 2 --deadline 7d
+expect 0 "nothing meets the limits" resnet18 --gpu "RTX 4090" --samples 1e9 --deadline 1m
+expect 0 "nothing fits" gpt3_175b --gpu "RTX 4090" --task infer --precision fp16
+expect 2 "did you mean 'resnet50'" resnet5
+expect 2 "did you mean 'RTX 4090'" resnet50 --gpu "RTX 409O"
+expect 2 "expected a number of devices" resnet50 --gpu "RTX 4090:0"
+expect 2 "no precision 'fp17'" resnet50 --precision fp17
+expect 2 "expected train or infer" resnet50 --task serve
+expect 2 "--deadline" resnet50 --deadline soon --samples 10
+expect 2 "needs the size of the job" resnet50 --deadline 3h
+expect 2 "takes images" resnet50 --tokens 100
+expect 2 "takes tokens" gpt2_xl --image 100
+expect 2 "no software stack" resnet50 --stack pytroch
+exit $failed
