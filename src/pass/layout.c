@@ -55,6 +55,11 @@ static bool role_of(const QnNode *n, Role *r)
         }
     }
     *r = (Role){ n->op, 0, 0, false };
+    if (n->op == &qn_op_concat || n->op == &qn_op_split || n->op == &qn_op_slice) {
+        r->in = n->n_in < 32 ? (1u << n->n_in) - 1 : 0;
+        r->out = n->n_out < 32 ? (1u << n->n_out) - 1 : 0;
+        return n->in[0]->type.shape.rank >= 3 && r->in && r->out;
+    }
     if (n->op->traits & QN_REDUCE) { /* of an image to no image */
         r->in = 1;
         return n->in[0]->type.shape.rank >= 3;

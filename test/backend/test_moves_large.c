@@ -61,6 +61,34 @@ static void test_regions(void **state)
           0);
 }
 
+static QnValue *image(int64_t c, int64_t h, int64_t w)
+{
+    return check_input(g, QN_DTYPE_F32, &QN_SHAPE(2, c, h, w), QN_LAYOUT_CHANNELS_LAST);
+}
+
+/* Images whose channels come last keep their axes' numbers. */
+static void test_moves_channels_last(void **state)
+{
+    for (int axis = 0; axis < 4; axis++) {
+        QnValue *parts[] = { image(axis == 1 ? 30 : 5, axis == 2 ? 7 : 9, axis == 3 ? 70 : 8),
+                             image(5, 9, 8), image(axis == 1 ? 3 : 5, 9, 8) };
+        if (axis == 2 || axis == 3)
+            parts[2] = parts[1];
+        QnValue *y = qn_concat(g, parts, 3, axis);
+        y->type.layout = QN_LAYOUT_CHANNELS_LAST;
+        check(y, 0);
+        int64_t size[] = { axis == 0 ? 1 : 2, axis == 0 ? 1 : axis == 1 ? 38 : 4 };
+        QnShape s = { 4, { 2, axis == 1 ? 40 : 6, 6, 6 } };
+        QnValue *x = check_input(g, QN_DTYPE_F32, &s, QN_LAYOUT_CHANNELS_LAST);
+        QnNode *both = qn_split_sizes(g, x, axis, &(QnDims){ 2, { size[0], size[1] } });
+        both->out[0].type.layout = both->out[1].type.layout = QN_LAYOUT_CHANNELS_LAST;
+        check(qn_node_out(g, both, 0), 0);
+        y = qn_slice_axis(g, image(41, 30, 20), axis, axis ? 7 : 1, axis ? -2 : 2);
+        y->type.layout = QN_LAYOUT_CHANNELS_LAST;
+        check(y, 0);
+    }
+}
+
 /* Sums of numbers in -1..1 in another order than the reference's: |got - want| grows with the
  * square root of their number, here at most 2e5. */
 static void test_reductions(void **state)

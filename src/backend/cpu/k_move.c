@@ -1,5 +1,5 @@
 /* Operators that only move elements, in every dtype: transpose, slice, slice_put, expand, constant
- * pads, concat, split. */
+ * pads, concat, split. Slices, concat and split also of channels-last images. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/move.h"
 #include "ops/ops.h"
@@ -16,6 +16,21 @@ static const char *move_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
     return qn_cpu_need_plain(n);
+}
+
+/* For those that may take either layout, of all their tensors alike. */
+static const char *alike_accepts(const QnNode *n, const QnKernelEnv *env)
+{
+    (void)env;
+    for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i]->type.layout != n->out[0].type.layout)
+            return "its tensors differ in layout";
+    }
+    for (int i = 1; i < n->n_out; i++) {
+        if (n->out[i].type.layout != n->out[0].type.layout)
+            return "its tensors differ in layout";
+    }
+    return NULL;
 }
 
 static MoveState *state_new(QnPrepared *p)
@@ -37,7 +52,7 @@ static QnStatus move_run(const QnPrepared *p, const void *const *in, void *const
     return QN_OK;
 }
 
-/* From strides of input 0 to a plain output. */
+/* From strides of input 0 to the output. */
 static QnStatus prepare_from(QnPrepared *p, const int64_t *from, int64_t at)
 {
     const QnType *y = &p->node->out[0].type;
@@ -45,7 +60,7 @@ static QnStatus prepare_from(QnPrepared *p, const int64_t *from, int64_t at)
     int64_t to[QN_MAX_RANK];
     if (!s)
         return QN_ENOMEM;
-    qn_shape_strides(&y->shape, to);
+    qn_type_strides(y, to);
     qn_move_init(&s->move, &y->shape, from, at, to, 0, qn_dtype_bytes(y->dtype), p->env->isa);
     return QN_OK;
 }
@@ -69,7 +84,7 @@ static QnStatus region_of(const QnNode *n, int64_t stride[QN_MAX_RANK], int64_t 
     const QnShape *s = &n->in[0]->type.shape;
     QnRegion r;
     QN_TRY(qn_region_slice(NULL, n->op->name, s, n->attr, &r));
-    qn_shape_strides(s, stride);
+    qn_type_strides(&n->in[0]->type, stride);
     *at = qn_util_offset(s->rank, r.start, stride);
     for (int i = 0; i < s->rank; i++)
         stride[i] *= r.step[i];
@@ -203,11 +218,19 @@ static QnStatus full_run(const QnPrepared *p, const void *const *in, void *const
 
 /* ---- parts along an axis ---- */
 
-static QnRows rows_of(const QnNode *n, const QnShape *s)
+/* The axes as they lie in memory: of channels-last images the channels come at the end. */
+static QnRows rows_of(const QnNode *n, const QnType *t)
 {
-    int axis = 0;
-    qn_shape_axis(s, *(const int64_t *)qn_cpu_attr(n, "axis"), &axis);
-    return qn_util_rows(s, axis);
+    QnShape s = t->shape;
+    int axis = 0, last = s.rank - 1;
+    qn_shape_axis(&s, *(const int64_t *)qn_cpu_attr(n, "axis"), &axis);
+    if (t->layout == QN_LAYOUT_CHANNELS_LAST && s.rank >= 3) {
+        for (int i = 1; i < last; i++)
+            s.dim[i] = t->shape.dim[i + 1];
+        s.dim[last] = t->shape.dim[1];
+        axis = axis == 0 ? 0 : axis == 1 ? last : axis - 1;
+    }
+    return qn_util_rows(&s, axis);
 }
 
 static QnStatus concat_run(const QnPrepared *p, const void *const *in, void *const *out,
@@ -219,9 +242,9 @@ static QnStatus concat_run(const QnPrepared *p, const void *const *in, void *con
     (void)workspace;
     if (qn_shape_count(&t->shape) == 0)
         return QN_OK;
-    QnRows y = rows_of(n, &t->shape);
+    QnRows y = rows_of(n, t);
     for (int k = 0; k < n->n_in; k++) {
-        QnRows x = rows_of(n, &n->in[k]->type.shape);
+        QnRows x = rows_of(n, &n->in[k]->type);
         size_t bytes = (size_t)(x.n * x.inner) * size;
         qn_move_rows(p->env->n_threads, y.outer, bytes, in[k], bytes, (char *)out[0] + at,
                      (size_t)(y.n * y.inner) * size);
@@ -239,9 +262,9 @@ static QnStatus split_run(const QnPrepared *p, const void *const *in, void *cons
     (void)workspace;
     if (qn_shape_count(&t->shape) == 0)
         return QN_OK;
-    QnRows x = rows_of(n, &t->shape);
+    QnRows x = rows_of(n, t);
     for (int k = 0; k < n->n_out; k++) {
-        QnRows y = rows_of(n, &n->out[k].type.shape);
+        QnRows y = rows_of(n, &n->out[k].type);
         size_t bytes = (size_t)(y.n * y.inner) * size;
         qn_move_rows(p->env->n_threads, x.outer, bytes, (const char *)in[0] + at,
                      (size_t)(x.n * x.inner) * size, out[k], bytes);
@@ -268,7 +291,7 @@ const QnKernel qn_kernel_slice_move = {
     .op = &qn_op_slice,
     .rank = 60,
     .flags = QN_KERNEL_ANY_THREADS | QN_KERNEL_EXACT_COPY,
-    .accepts = move_accepts,
+    .accepts = alike_accepts,
     .prepare = slice_prepare,
     .run = move_run,
     .fini = move_fini,
@@ -326,7 +349,7 @@ const QnKernel qn_kernel_concat_move = {
     .op = &qn_op_concat,
     .rank = 60,
     .flags = QN_KERNEL_ANY_THREADS | QN_KERNEL_EXACT_COPY,
-    .accepts = move_accepts,
+    .accepts = alike_accepts,
     .run = concat_run,
 };
 
@@ -336,6 +359,6 @@ const QnKernel qn_kernel_split_move = {
     .op = &qn_op_split,
     .rank = 60,
     .flags = QN_KERNEL_ANY_THREADS | QN_KERNEL_EXACT_COPY,
-    .accepts = move_accepts,
+    .accepts = alike_accepts,
     .run = split_run,
 };
