@@ -82,6 +82,25 @@ static QnStatus refuse(const Head *h, const char *output, const QnOnnxDef *d, co
                    d ? d->op : "", d ? why : "");
 }
 
+/* Dims that a Reshape by constants gives to what the file has, if they have no hole. */
+static bool reshaped(const QnOnnxGraph *g, const QnOnnxDef *d, QnShape *out)
+{
+    const QnTensor *to = d->n_in == 2 ? find_init(g, d->in[1]) : NULL;
+    const QnTensor *from = to ? find_init(g, d->in[0]) : NULL;
+    if (!from || to->text || to->type.dtype != QN_DTYPE_I64 || to->type.shape.rank != 1 ||
+        to->type.shape.dim[0] > QN_MAX_RANK)
+        return false;
+    const int64_t *dim = to->data;
+    int64_t left = qn_shape_count(&from->type.shape);
+    for (int64_t i = 0; i < to->type.shape.dim[0]; i++) {
+        if (dim[i] < 1 || left % dim[i])
+            return false;
+        left /= dim[i];
+    }
+    *out = qn_shape_make((int)to->type.shape.dim[0], dim);
+    return left == 1;
+}
+
 /* Dims of a weight of the file, through the nodes that turn it. */
 static bool weight_dims(const QnOnnxGraph *g, const char *name, QnShape *out)
 {
@@ -89,15 +108,16 @@ static bool weight_dims(const QnOnnxGraph *g, const char *name, QnShape *out)
     for (int steps = 0; steps < 8; steps++) {
         const QnTensor *t = find_init(g, name);
         int64_t i = producer(g, name);
-        if (t) {
+        const QnOnnxDef *d = i < 0 ? NULL : &g->node[i];
+        if (t)
             *out = t->type.shape;
+        if (t || (d && !strcmp(d->op, "Reshape") && reshaped(g, d, out))) {
             if (turned && out->rank == 2)
-                *out = QN_SHAPE(t->type.shape.dim[1], t->type.shape.dim[0]);
+                *out = QN_SHAPE(out->dim[1], out->dim[0]);
             return !turned || out->rank == 2;
         }
-        if (i < 0 || g->node[i].n_in < 1)
+        if (!d || d->n_in < 1)
             return false;
-        const QnOnnxDef *d = &g->node[i];
         if (!strcmp(d->op, "Transpose"))
             turned = !turned;
         else if (strcmp(d->op, "Identity"))

@@ -232,6 +232,33 @@ static void test_heads(void **state)
                QN_SHAPE(2, 5, 1, 1));
 }
 
+/* A weight that lies in the file under another shape. */
+static void test_head_of_a_reshaped_weight(void **state)
+{
+    static const char *const turn[] = { "w", "to" }, *const w2[] = { "w2" },
+                             *const in[] = { "x", "w2" }, *const y[] = { "y" };
+    const QnTensor w = zeros(QN_SHAPE(1, 1, 4, 3)), to = TENSOR(I64, QN_SHAPE(2), int64_t, 4, 3);
+    QnOnnxNetOptions head = { .output = "y" };
+    Made m;
+    made_begin(&m, 13);
+    m.model.path = "made.onnx";
+    m.model.arena = qn_arena_new();
+    made_init(&m, "w", &w);
+    made_init(&m, "to", &to);
+    made_input(&m, "x", QN_DTYPE_F32, QN_SHAPE(2, 4));
+    made_node(&m, "Reshape", turn, 2, w2, 1);
+    made_node(&m, "Gemm", in, 2, y, 1);
+    made_output(&m, "y", QN_DTYPE_F32, QN_SHAPE(2, 3));
+    assert_ok(qn_onnx_new_head(&m.model, &head, 5, 7));
+    const QnOnnxGraph *g = m.model.graph;
+    assert_string_equal(g->node[1].in[1], "head.weight");
+    for (int64_t i = 0; i < g->n_inits; i++)
+        if (!strcmp(g->init[i].name, "head.weight"))
+            assert_true(qn_shape_is_equal(&g->init[i].tensor->type.shape, &QN_SHAPE(5, 4)));
+    assert_int_equal(g->output[0].type->dim[1], 5);
+    close_made(&m);
+}
+
 static void test_no_head(void **state)
 {
     static const char *const in[] = { "x", "w" }, *const y[] = { "y" }, *const z[] = { "z" };
