@@ -24,6 +24,12 @@ static const QnOption options[] = {
     [QN_PLAN_TOKENS] = { "--tokens", 0, QN_OPTION_TEXT, "N", "tokens to go through", 0, 0 },
     [QN_PLAN_BUDGET] = { "--budget", 0, QN_OPTION_TEXT, "USD", "at most this much", 0, 0 },
     [QN_PLAN_DEADLINE] = { "--deadline", 0, QN_OPTION_TEXT, "TIME", "90m, 48h, 7d", 0, 0 },
+    [QN_PLAN_SCORE] = { "--score", 0, QN_OPTION_TEXT, "FILE.csv",
+                        "predict published figures, and how far off that is", 0, 0 },
+    [QN_PLAN_FIT] = { "--fit", 0, QN_OPTION_TEXT, "FILE.csv",
+                      "print the coefficients that agree best with them", 0, 0 },
+    [QN_PLAN_HOLD_OUT] = { "--hold-out", 0, QN_OPTION_TEXT, "gpu|model",
+                           "with --score: predict each from fits that have not seen it", 0, 0 },
     [QN_PLAN_JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a device", 0, 0 },
 };
 
@@ -240,23 +246,28 @@ done:
 
 static int run(QnArgs *a)
 {
-    const char *what = a->positional[0];
-    QnStatus st = !strcmp(what, "devices")  ? list_devices(a)
-                  : !strcmp(what, "models") ? list_models(a)
-                                            : plan(a);
+    const char *what = a->n_positional ? a->positional[0] : "";
+    bool measured = a->text[QN_PLAN_SCORE] || a->text[QN_PLAN_FIT];
+    QnStatus st = measured                   ? qn_plan_measured(a)
+                  : !what[0]                 ? qn_fail(QN_EUSAGE, "say which model; 'quern plan "
+                                                                                  "models' lists them")
+                  : !strcmp(what, "devices") ? list_devices(a)
+                  : !strcmp(what, "models")  ? list_models(a)
+                                             : plan(a);
     return st == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
 }
 
 const QnCommand qn_cmd_plan = {
     .name = "plan",
     .summary = "Predict speed, memory and cost of a model on devices that are not here",
-    .usage = "MODEL|devices|models [options]",
+    .usage = "MODEL|devices|models [options] | --score FILE.csv | --fit FILE.csv",
     .examples = "  quern plan resnet50 --batch 64\n"
                 "  quern plan gpt2_xl --gpu \"A100 SXM4 80GB:8,RTX 4090\" --tokens 1e9\n"
-                "  quern plan devices\n",
+                "  quern plan devices\n"
+                "  quern plan --score measured.csv --hold-out gpu\n",
     .options = options,
     .n_options = QN_COUNT(options),
-    .min_positional = 1,
+    .min_positional = 0,
     .max_positional = 1,
     .run = run,
 };

@@ -18,6 +18,9 @@ enum {
     QN_PLAN_TOKENS,
     QN_PLAN_BUDGET,
     QN_PLAN_DEADLINE,
+    QN_PLAN_SCORE,
+    QN_PLAN_FIT,
+    QN_PLAN_HOLD_OUT,
     QN_PLAN_JSON,
 };
 
@@ -31,5 +34,7 @@ typedef struct QnPlanTable {
 
 /* The table, sorted by speed, and the recommendation. */
 QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t);
+/* --score and --fit. */
+QnStatus qn_plan_measured(const QnArgs *a);
 
 #endif

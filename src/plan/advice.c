@@ -49,7 +49,7 @@ static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, c
                          .batch = batch,
                          .image = job->image,
                          .sequence = job->sequence };
-    QnCostRequest q = { out->card, out->n_cards, out->numbers, job->tier, job->train };
+    QnCostRequest q = { out->card, out->n_cards, out->numbers, job->tier, job->train, false };
     const QnCount *count;
     QN_TRY(qn_counts_get(counts, job->model, &r, &count));
     if (qn_cost_step(count, &q, k, &out->cost) != QN_OK) {

@@ -179,7 +179,8 @@ QnStatus qn_cost_step(const QnCount *c, const QnCostRequest *r, const QnCoefs *k
         .tier = tier
     };
     for (int64_t i = 0; i < c->n_work; i++)
-        add_work(out, &c->work[i], r, k, &a);
+        if (!r->no_update || c->work[i].kind != QN_WORK_UPDATE)
+            add_work(out, &c->work[i], r, k, &a);
     double link = link_s(c, r, k, out->step_s), fixed = 1e-6 * tier[QN_COEF_STEP_US];
     out->by_limit[QN_LIMIT_LINK] = link;
     out->by_limit[QN_LIMIT_LAUNCH] += fixed;

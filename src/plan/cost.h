@@ -37,6 +37,7 @@ typedef struct QnCostRequest {
     QnNumbers numbers;
     QnTier tier;
     bool train;
+    bool no_update; /* forward and backward alone */
 } QnCostRequest;
 
 typedef struct QnCostResult {

@@ -106,7 +106,7 @@ static void test_drawn_batches(void **state)
 static double step_s(Fixture *f, const char *name, const QnCard *card, int n_cards, bool train)
 {
     QnCountRequest r = { .train = train, .batch = 16, .low = 1 };
-    QnCostRequest q = { card, n_cards, QN_NUMBERS_FP16_AMP, QN_TIER_EAGER, train };
+    QnCostRequest q = { card, n_cards, QN_NUMBERS_FP16_AMP, QN_TIER_EAGER, train, false };
     QnCostResult cost;
     const QnCount *c;
     assert_ok(qn_counts_get(f->counts, model(name), &r, &c));

@@ -38,4 +38,24 @@ expect 2 "needs the size of the job" resnet50 --deadline 3h
 expect 2 "takes images" resnet50 --tokens 100
 expect 2 "takes tokens" gpt2_xl --image 100
 expect 2 "no software stack" resnet50 --stack pytroch
+
+table=$(mktemp) || exit 1
+trap 'rm -f "$out" "$table"' EXIT
+cat >"$table" <<END
+id,model,task,gpu,num_gpus,precision,batch_per_gpu,seq_or_res,throughput,unit,framework,source,flag
+a,resnet50,train,V100 SXM2 16GB,1,fp32,64,224,380,img/s,PyTorch,s,
+b,resnet50,train,V100 SXM2 16GB,8,fp32,64,224,2900,img/s,PyTorch,s,
+c,never_heard_of,train,V100 SXM2 16GB,1,fp32,64,224,380,img/s,PyTorch,s,
+END
+expect 0 "2 of 3 rows expressed, 66.7 %" --score "$table"
+expect 0 '"not_expressed": "no builder' --score "$table" --json
+"$quern" plan --score "$table" --json | tail -1 >"$out"
+for key in median_error_pct mean_error_pct expressed_pct interval_coverage_pct; do
+    grep -q "\"$key\": [0-9]" "$out" || { echo "no $key in the last line"; failed=1; }
+done
+expect 0 "pytorch.conv," --fit "$table"
+expect 2 "expected gpu or model" --score "$table" --hold-out moon
+expect 2 "one of them" --score "$table" --fit "$table"
+expect 2 "no_such_file.csv" --score no_such_file.csv
+expect 2 "say which model"
 exit $failed

@@ -1,0 +1,249 @@
+#include "plan/measured.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ID,
+    MODEL,
+    TASK,
+    GPU,
+    NUM_GPUS,
+    PRECISION,
+    BATCH,
+    SIZE,
+    THROUGHPUT,
+    UNIT,
+    FRAMEWORK,
+    FLAG,
+    COLUMNS
+};
+
+static const char *const column_names[COLUMNS] = {
+    "id",         "model",      "task", "gpu",       "num_gpus", "precision", "batch_per_gpu",
+    "seq_or_res", "throughput", "unit", "framework", "flag",
+};
+
+/* The first text that the name has decides. */
+QnTier qn_measured_tier(const char *framework)
+{
+    static const struct {
+        const char *text;
+        QnTier tier;
+    } known[] = {
+        { "torch.compile", QN_TIER_COMPILED },
+        { "XLA", QN_TIER_COMPILED },
+        { "MLPerf Training", QN_TIER_FUSED },
+        { "TensorRT", QN_TIER_TENSORRT },
+        { "MLPerf Inference", QN_TIER_TENSORRT },
+        { "Megatron", QN_TIER_MEGATRON },
+        { "MosaicML", QN_TIER_MEGATRON },
+        { "torchtitan", QN_TIER_MEGATRON },
+        { "nanoGPT", QN_TIER_MEGATRON },
+        { "llama.cpp", QN_TIER_LLAMA_CPP },
+        { "ExLlama", QN_TIER_LLAMA_CPP },
+        { "MLC-LLM", QN_TIER_LLAMA_CPP },
+        { "habana", QN_TIER_HABANA },
+        { "torch7", QN_TIER_OLD },
+        { "Caffe2", QN_TIER_OLD },
+        { "PyTorch 0.", QN_TIER_OLD },
+        { "PyTorch 1.0", QN_TIER_OLD },
+        { "ensorFlow 1.x", QN_TIER_OLD },
+        { "ensorflow 1.", QN_TIER_OLD },
+        { "nhwc", QN_TIER_CHANNELS },
+        { "NGC 20.01", QN_TIER_EAGER },
+        { "NGC 22.09", QN_TIER_EAGER },
+        { "PyTorch 20.", QN_TIER_CHANNELS },
+        { "PyTorch 21.", QN_TIER_CHANNELS },
+        { "PyTorch 22.", QN_TIER_CHANNELS },
+        { "PyTorch NGC", QN_TIER_CHANNELS },
+        { "ensorFlow", QN_TIER_TENSORFLOW },
+        { "MXNet", QN_TIER_TENSORFLOW },
+        { "Paddle", QN_TIER_TENSORFLOW },
+    };
+    for (int i = 0; i < QN_COUNT(known); i++)
+        if (strstr(framework, known[i].text))
+            return known[i].tier;
+    return QN_TIER_EAGER;
+}
+
+/* ---- what a row means ---- */
+
+typedef struct Reading {
+    const char *const *cell; /* by COLUMNS */
+    double number, batch;
+    int64_t size; /* side or tokens, 0: not said */
+} Reading;
+
+/* "224", "800x1333", "seq384": the first number. Token streams ("in128/out128", "tg128") have their
+ * own model of cost, which is not here. */
+static bool read_size(const char *text, int64_t *size)
+{
+    *size = 0;
+    if (!text[0])
+        return true;
+    if (!strncmp(text, "seq", 3))
+        text += 3;
+    char *end;
+    long n = strtol(text, &end, 10);
+    *size = n;
+    return end != text && n > 0 && n < 1 << 20 && (!*end || *end == 'x');
+}
+
+/* Sequences that were packed or sorted by length are shorter than what they are called. */
+static void read_real_length(const char *flag, int64_t *size)
+{
+    double part = 0;
+    const char *at = strstr(flag, "length about ");
+    if (!at)
+        return;
+    if (!strncmp(at + 13, "half", 4))
+        part = 0.5 * (double)*size;
+    else if (sscanf(at + 13, "%lf", &part) == 1 && part < 1)
+        part *= (double)*size;
+    if (part >= 1)
+        *size = (int64_t)part;
+}
+
+/* Examples, or tokens, of one step in the row's unit; false: not such a unit. */
+static bool read_unit(const Reading *r, const QnCount *c, QnMeasured *m)
+{
+    static const struct {
+        const char *unit;
+        bool is_time, tokens, of_one;
+        double scale;
+    } units[] = {
+        { "img/s", false, false, false, 1 },     { "seq/s", false, false, false, 1 },
+        { "samples/s", false, false, false, 1 }, { "tok/s", false, true, false, 1 },
+        { "tok/s/GPU", false, true, true, 1 },   { "ms/batch", true, false, false, 1e3 },
+        { "ms/iter", true, false, false, 1e3 },  { "s/iter", true, false, false, 1 },
+    };
+    for (int i = 0; i < QN_COUNT(units); i++) {
+        if (strcmp(r->cell[UNIT], units[i].unit) != 0)
+            continue;
+        double items = units[i].tokens ? c->tokens : c->examples;
+        m->is_time = units[i].is_time;
+        m->per_step =
+            units[i].is_time ? units[i].scale : items * (units[i].of_one ? 1 : m->request.n_cards);
+        m->measured_s = m->is_time ? m->value / m->per_step : m->per_step / m->value;
+        return m->per_step > 0;
+    }
+    return false;
+}
+
+static bool read_numbers(const char *text, QnNumbers *p)
+{
+    if (!strcmp(text, "fp32(tf32)"))
+        text = "tf32";
+    return qn_numbers_find(text, p) == QN_OK;
+}
+
+/* NULL, or why the row cannot be predicted. */
+static const char *express(const QnCatalogue *c, QnCounts *counts, const Reading *r, QnMeasured *m)
+{
+    const QnModel *model;
+    const char *const *cell = r->cell;
+    int64_t size = r->size;
+    m->request.train = !strcmp(m->task, "train");
+    if (qn_model_find(m->model, &model) != QN_OK)
+        return "no builder for this model";
+    if (qn_catalogue_find(c, m->gpu, &m->request.card) != QN_OK)
+        return "the device is not in the catalogue";
+    if (!read_numbers(m->precision, &m->request.numbers))
+        return "no model of this precision";
+    if (r->batch < 0 || r->batch != (double)(int64_t)r->batch)
+        return "the batch is no number";
+    if (!read_size(cell[SIZE], &size))
+        return "token by token, which is not modelled yet";
+    if (strstr(cell[FRAMEWORK], " TP") || strstr(cell[FRAMEWORK], " PP") ||
+        strstr(cell[FRAMEWORK], " CP"))
+        return "tensor, pipeline or context parallel, which is not modelled yet";
+    read_real_length(cell[FLAG], &size);
+    m->request.tier = qn_measured_tier(m->framework);
+    m->request.no_update = strstr(cell[FLAG], "no optimizer step") != NULL;
+    QnCountRequest q = { .train = m->request.train,
+                         .low = qn_numbers_low(m->request.numbers, m->request.train),
+                         .batch = (int64_t)r->batch };
+    if (!q.batch) /* what most scripts take */
+        q.batch = model->family->image ? 64 : 8;
+    *(model->family->image ? &q.image : &q.sequence) = size;
+    if (qn_counts_get(counts, model, &q, &m->count) != QN_OK)
+        return "the graph cannot be built at this size";
+    if (!read_unit(r, m->count, m))
+        return "no model of this unit";
+    QnCoefs k;
+    QnCostResult cost;
+    qn_coefs_start(&k);
+    return qn_measured_predict(m, &k, &cost) == QN_OK ? NULL : "the data sheet has no such rate";
+}
+
+static QnStatus read_row(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *counts, int64_t row,
+                         const int *column)
+{
+    const char *cell[COLUMNS];
+    Reading r = { .cell = cell };
+    double cards;
+    for (int i = 0; i < COLUMNS; i++)
+        cell[i] = s->table.row[row][column[i]];
+    QN_TRY(qn_table_number(&s->table, row, column[THROUGHPUT], 0, &r.number));
+    if (qn_table_number(&s->table, row, column[BATCH], 0, &r.batch) != QN_OK)
+        r.batch = -1; /* "max", "mix" */
+    QN_TRY(qn_table_number(&s->table, row, column[NUM_GPUS], 1, &cards));
+    if (strstr(cell[FLAG], "suspect")) {
+        s->suspect++;
+        return QN_OK;
+    }
+    if (!(r.number > 0) || cards < 1 || cards > 1e6 || r.batch > 1 << 24)
+        return qn_fail(QN_EFORMAT,
+                       "%s:%lld: throughput must be above 0, num_gpus 1 to a million, "
+                       "batch_per_gpu at most 16,777,216",
+                       s->table.path, (long long)s->table.line[row]);
+    QnMeasured *m = &s->rows[s->n++];
+    *m = (QnMeasured){ .id = cell[ID],
+                       .model = cell[MODEL],
+                       .task = cell[TASK],
+                       .gpu = cell[GPU],
+                       .precision = cell[PRECISION],
+                       .framework = cell[FRAMEWORK],
+                       .unit = cell[UNIT],
+                       .line = s->table.line[row],
+                       .value = r.number,
+                       .request = { .n_cards = (int)cards } };
+    m->reason = express(c, counts, &r, m);
+    return QN_OK;
+}
+
+QnStatus qn_measured_parse(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *counts,
+                           const char *path, const char *text, size_t bytes)
+{
+    int column[COLUMNS];
+    QnStatus st = QN_OK;
+    *s = (QnMeasuredSet){ .arena = qn_arena_new() };
+    if (!s->arena)
+        return QN_ENOMEM;
+    QN_TRY_DONE(qn_table_parse(&s->table, s->arena, path, text, bytes));
+    for (int i = 0; i < COLUMNS; i++)
+        QN_TRY_DONE(qn_table_column(&s->table, column_names[i], &column[i]));
+    s->rows = qn_arena_array(s->arena, (size_t)s->table.n_rows + 1, sizeof *s->rows);
+    if (!s->rows)
+        QN_TRY_DONE(QN_ENOMEM);
+    for (int64_t row = 0; row < s->table.n_rows; row++)
+        QN_TRY_DONE(read_row(s, c, counts, row, column));
+done:
+    if (st != QN_OK)
+        qn_measured_fini(s);
+    return st;
+}
+
+void qn_measured_fini(QnMeasuredSet *s)
+{
+    qn_table_fini(&s->table);
+    qn_arena_free(s->arena);
+    *s = (QnMeasuredSet){ 0 };
+}
+
+QnStatus qn_measured_predict(const QnMeasured *m, const QnCoefs *k, QnCostResult *out)
+{
+    return qn_cost_step(m->count, &m->request, k, out);
+}
