@@ -474,7 +474,7 @@ command=${1:-}
 case $command in
 '') usage >&2 && exit 2 ;;
 -h | --help | help) usage && exit 0 ;;
-demo | build | test | test-minimal | bench | lint | asan | tsan | fuzz | test-aarch64 | docs | format | clean | install-deps) ;;
+demo | build | test | test-minimal | test-onnx-new | bench | lint | asan | tsan | fuzz | test-aarch64 | docs | format | clean | install-deps) ;;
 *)
     echo "./do: no command '$command'; ./do --help lists them" >&2
     exit 2

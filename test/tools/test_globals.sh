@@ -18,6 +18,7 @@ writable()
 LC_ALL=C sort >"$tmp/allowed" <<'LIST'
 fault.c.o armed_at
 fault.c.o events
+mem.c.o alloc_bytes
 mem.c.o alloc_count
 status.c.o last_error
 LIST
