@@ -13,18 +13,29 @@ static void fill(float *v, int64_t n, int seed)
         v[i] = (float)((i * 7919 + seed) % 1009) / 1009.0f - 0.5f;
 }
 
-/* y = conv(x, w) with w a constant or an input. */
-static void run_conv(QnDevice *d, bool constant, const float *x, const float *w, float *y,
-                     QnPlanMemory *memory)
+typedef enum Product { CONV, MATMUL, MATMUL_TRANS_B } Product;
+
+static QnValue *product(QnGraph *g, Product what, QnValue *x, QnValue *w)
+{
+    QnConvAttr a = { .pads = QN_INTS(1, 1, 1, 1) };
+    return what == CONV ? qn_conv(g, x, w, NULL, &a)
+                        : qn_matmul(g, x, w, NULL, false, what == MATMUL_TRANS_B);
+}
+
+/* y = product of x and w, with w a constant or an input. */
+static void run(QnDevice *d, Product what, bool constant, const float *x, const float *w, float *y,
+                QnPlanMemory *memory)
 {
     QnGraph *g = qn_graph_new();
-    QnShape xs = QN_SHAPE(2, 32, 14, 14), ws = QN_SHAPE(48, 32, 3, 3);
+    QnShape xs = what == CONV ? QN_SHAPE(2, 32, 14, 14) : QN_SHAPE(112, 112);
+    QnShape ws = what == CONV     ? QN_SHAPE(48, 32, 3, 3)
+                 : what == MATMUL ? QN_SHAPE(112, 168)
+                                  : QN_SHAPE(168, 112);
     QnValue *vx = qn_input(g, "x", QN_DTYPE_F32, &xs);
     QnValue *vw =
         constant ? qn_constant(g, QN_DTYPE_F32, &ws, w) : qn_input(g, "w", QN_DTYPE_F32, &ws);
-    QnConvAttr a = { .pads = QN_INTS(1, 1, 1, 1) };
     QnPlan *p;
-    assert_ok(qn_graph_output(g, "y", qn_conv(g, vx, vw, NULL, &a)));
+    assert_ok(qn_graph_output(g, "y", product(g, what, vx, vw)));
     QnPipelineOptions o = { .level = QN_O2,
                             .keep = qn_device_has_kernel,
                             .keep_ctx = d,
@@ -33,7 +44,7 @@ static void run_conv(QnDevice *d, bool constant, const float *x, const float *w,
     assert_ok(qn_pipeline_run(g, &o));
     assert_ok(qn_plan_new(g, d, NULL, NULL, &p));
     *memory = qn_plan_memory(p);
-    for (int run = 0; run < 2; run++) { /* the second finds what the first has packed */
+    for (int turn = 0; turn < 2; turn++) { /* the second finds what the first has packed */
         assert_ok(qn_plan_write(p, "x", x, (size_t)qn_shape_count(&xs) * 4));
         if (!constant)
             assert_ok(qn_plan_write(p, "w", w, (size_t)qn_shape_count(&ws) * 4));
@@ -52,13 +63,16 @@ static void test_packed_weights(void **state)
     fill(x, QN_COUNT(x), 1);
     fill(w, QN_COUNT(w), 2);
     assert_ok(qn_device_open_named("cpu", NULL, &d));
-    run_conv(d, true, x, w, y1, &constant);
-    run_conv(d, false, x, w, y2, &input);
-    for (size_t i = 0; i < QN_COUNT(y1); i++)
-        assert_true(fabsf(y1[i] - y2[i]) <= 1e-5f * (1 + fabsf(y2[i])));
-    /* once, as packed or as they are; blocks of channels may be rounded up to whole vectors */
-    assert_true(constant.constant_bytes >= (int64_t)sizeof w);
-    assert_true(constant.constant_bytes < 2 * (int64_t)sizeof w);
+    for (Product what = CONV; what <= MATMUL_TRANS_B; what++) {
+        int64_t bytes = what == CONV ? (int64_t)sizeof w : 112 * 168 * 4;
+        run(d, what, true, x, w, y1, &constant);
+        run(d, what, false, x, w, y2, &input);
+        for (size_t i = 0; i < QN_COUNT(y1); i++)
+            assert_true(fabsf(y1[i] - y2[i]) <= 1e-5f * (1 + fabsf(y2[i])));
+        /* once, as packed or as they are; blocks of channels may be rounded up to whole vectors */
+        assert_true(constant.constant_bytes >= bytes);
+        assert_true(constant.constant_bytes < 2 * bytes);
+    }
     qn_device_close(d);
 }
 

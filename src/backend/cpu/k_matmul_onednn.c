@@ -59,6 +59,7 @@ static QnStatus prepare(QnPrepared *p)
                          { DNNL_ARG_DST, .index = 0, .is_output = true },
                          { DNNL_ARG_BIAS, .index = 2 } };
     dnnl_matmul_desc_t d;
+    dnnl_memory_desc_t b;
     QN_TRY(matrix(&n->in[0]->type, *(const bool *)qn_cpu_attr(n, "trans_a"), &args[0].md));
     QN_TRY(matrix(&n->in[1]->type, *(const bool *)qn_cpu_attr(n, "trans_b"), &args[1].md));
     QN_TRY(matrix(&n->out[0].type, false, &args[2].md));
@@ -68,8 +69,10 @@ static QnStatus prepare(QnPrepared *p)
             row.shape.dim[i] = 1;
         QN_TRY(matrix(&row, false, &args[3].md));
     }
-    QN_DNN(dnnl_matmul_desc_init(&d, &args[0].md, &args[1].md, bias ? &args[3].md : NULL,
-                                 &args[2].md));
+    b = args[1].md;
+    if (qn_prepared_is_constant(p, 1)) /* in blocks of the library's, once, not in every run */
+        QN_DNN(dnnl_memory_desc_init_by_tag(&b, b.ndims, b.dims, b.data_type, dnnl_format_tag_any));
+    QN_DNN(dnnl_matmul_desc_init(&d, &args[0].md, &b, bias ? &args[3].md : NULL, &args[2].md));
     return qn_dnn_prepare(p, &d, NULL, NULL, args, bias ? 4 : 3);
 }
 
