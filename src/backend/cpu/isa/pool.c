@@ -86,15 +86,40 @@ QN_INLINE float greater(float m, float x)
     return x > m || x != x ? x : m;
 }
 
+enum { VECTORS = 4 };
+
+/* n vectors of channels from j on, which stay in registers over the taps. */
+QN_INLINE void max_vectors(const Walk *k, const Taps *t, float *y, int64_t j, int n)
+{
+    QnVec best[VECTORS];
+    QN_UNROLL for (int v = 0; v < n; v++) best[v] = qn_vec_set(-INFINITY);
+    EACH_TAP(k->p, t, at)
+    {
+        const float *from = k->in.at + at * k->in.step + j;
+        QN_UNROLL for (int v = 0; v < n; v++)
+        {
+            QnVec x = qn_vec_load(from + v * VW);
+            best[v] = qn_vec_pick((x > best[v]) | (x != x), x, best[v]);
+        }
+    }
+    QN_UNROLL for (int v = 0; v < n; v++) qn_vec_store(y + j + v * VW, best[v]);
+}
+
 static void max_window(const Walk *k, const Taps *t, int64_t o)
 {
     float *y = k->out.at + o * k->out.step;
-    for (int64_t j = 0; j < k->c; j++)
-        y[j] = -INFINITY;
-    EACH_TAP(k->p, t, at)
-    {
-        const float *x = k->in.at + at * k->in.step;
-        QN_IVDEP for (int64_t j = 0; j < k->c; j++) y[j] = greater(y[j], x[j]);
+    int64_t j = 0;
+    for (; j + VECTORS * VW <= k->c; j += VECTORS * VW)
+        max_vectors(k, t, y, j, VECTORS);
+    for (; j + VW <= k->c; j += VW)
+        max_vectors(k, t, y, j, 1);
+    for (; j < k->c; j++) {
+        float best = -INFINITY;
+        EACH_TAP(k->p, t, at)
+        {
+            best = greater(best, k->in.at[at * k->in.step + j]);
+        }
+        y[j] = best;
     }
 }
 
@@ -163,18 +188,34 @@ static void max_grad_window_alone(const Walk *k, const Taps *t, int64_t o)
     max_grad_all(k, t, o, true);
 }
 
+QN_INLINE void avg_vectors(const Walk *k, const Taps *t, float *y, int64_t j, int n)
+{
+    QnVec sum[VECTORS];
+    QN_UNROLL for (int v = 0; v < n; v++) sum[v] = qn_vec_set(0);
+    EACH_TAP(k->p, t, at)
+    {
+        const float *x = k->in.at + at * k->in.step + j;
+        QN_UNROLL for (int v = 0; v < n; v++) sum[v] += qn_vec_load(x + v * VW);
+    }
+    QN_UNROLL for (int v = 0; v < n; v++) qn_vec_store(y + j + v * VW, sum[v] * t->inverse);
+}
+
 static void avg_window(const Walk *k, const Taps *t, int64_t o)
 {
     float *y = k->out.at + o * k->out.step;
-    for (int64_t j = 0; j < k->c; j++)
-        y[j] = 0;
-    EACH_TAP(k->p, t, at)
-    {
-        const float *x = k->in.at + at * k->in.step;
-        QN_IVDEP for (int64_t j = 0; j < k->c; j++) y[j] += x[j];
+    int64_t j = 0;
+    for (; j + VECTORS * VW <= k->c; j += VECTORS * VW)
+        avg_vectors(k, t, y, j, VECTORS);
+    for (; j + VW <= k->c; j += VW)
+        avg_vectors(k, t, y, j, 1);
+    for (; j < k->c; j++) {
+        float sum = 0;
+        EACH_TAP(k->p, t, at)
+        {
+            sum += k->in.at[at * k->in.step + j];
+        }
+        y[j] = sum * t->inverse;
     }
-    for (int64_t j = 0; j < k->c; j++)
-        y[j] *= t->inverse;
 }
 
 static void avg_grad_window(const Walk *k, const Taps *t, int64_t o)
