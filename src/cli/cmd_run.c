@@ -211,7 +211,13 @@ static QnStatus take_inputs(Run *r)
         return QN_ENOMEM;
     QN_TRY(qn_cli_dims(r->a, DIM, r->model, &dims));
     QN_TRY(qn_cli_model_inputs(r->a, INPUT, r->model, r->a->text[DATA], r->arena, r->in));
-    return qn_cli_dims_check(r->model, r->in, &dims);
+    QN_TRY(qn_cli_dims_check(r->model, r->in, &dims));
+    for (int64_t i = 0; i < g->n_inputs; i++)
+        if (g->input[i].type->kind == QN_ONNX_TYPE_TENSOR && r->in[i] &&
+            r->in[i]->kind == QN_ITEM_TENSOR &&
+            qn_onnx_check_tensor(&g->input[i], r->in[i]->known) != QN_OK)
+            return qn_fail_prefix("%s", r->model->path);
+    return QN_OK;
 }
 
 static int run_once(Run *r)

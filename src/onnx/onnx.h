@@ -85,6 +85,12 @@ QnStatus qn_onnx_import(const QnOnnxModel *m, QnDevice *d, const QnOnnxImportOpt
  * "INPUT:AXIS" in buf. */
 enum { QN_ONNX_DIM_NAME_BYTES = 160 };
 const char *qn_onnx_dim_name(const QnOnnxInfo *input, int axis, char buf[QN_ONNX_DIM_NAME_BYTES]);
+/* What a tensor is declared to be: "f32[batch,3,?]". */
+enum { QN_ONNX_DECLARED_TEXT_BYTES = 600 };
+const char *qn_onnx_declared_text(const QnOnnxType *t, char buf[QN_ONNX_DECLARED_TEXT_BYTES]);
+/* Whether t, given for an input that is a tensor, is what the file declares: element type, number
+ * of dims, and all dims that are numbers there. */
+QnStatus qn_onnx_check_tensor(const QnOnnxInfo *info, const QnTensor *t);
 QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImportOptions *o,
                             QnType *out);
 

@@ -1,7 +1,33 @@
 /* What goes into a run and what comes out of it. */
 #include "onnx/importer.h"
 
+#include <stdio.h>
 #include <string.h>
+
+static const char *elem_name(int64_t elem)
+{
+    QnDtype dtype;
+    return qn_onnx_dtype(elem, &dtype)    ? qn_dtype_name(dtype)
+           : elem == QN_ONNX_DTYPE_STRING ? "strings "
+           : elem                         ? "complex"
+                                          : "";
+}
+
+const char *qn_onnx_declared_text(const QnOnnxType *t, char buf[QN_ONNX_DECLARED_TEXT_BYTES])
+{
+    size_t n = 0;
+    const size_t most = QN_ONNX_DECLARED_TEXT_BYTES;
+    n += (size_t)snprintf(buf, most, "%s[%s", elem_name(t->elem), t->rank < 0 ? "…" : "");
+    for (int i = 0; i < t->rank && n < most - 64; i++) {
+        const char *name = t->dim_name[i] && t->dim_name[i][0] ? t->dim_name[i] : "?";
+        if (t->dim[i] < 0)
+            n += (size_t)snprintf(buf + n, most - n, "%s%.40s", i ? "," : "", name);
+        else
+            n += (size_t)snprintf(buf + n, most - n, "%s%lld", i ? "," : "", (long long)t->dim[i]);
+    }
+    snprintf(buf + n, most - n, "]");
+    return buf;
+}
 
 static bool is_number_of(const QnOnnxType *t, const QnTensor *known)
 {
@@ -13,16 +39,33 @@ static bool is_number_of(const QnOnnxType *t, const QnTensor *known)
     return !known->text && qn_onnx_dtype(t->elem, &dtype) && dtype == known->type.dtype;
 }
 
+static QnStatus differs(QnStatus code, const QnOnnxInfo *info, const QnTensor *t)
+{
+    char given[QN_TYPE_TEXT_BYTES], taken[QN_ONNX_DECLARED_TEXT_BYTES];
+    const char *text = qn_type_text(&t->type, given);
+    const char *shape = strchr(text, '[');
+    return qn_fail(code, "input '%s' is %s%s, the model takes %s", info->name,
+                   t->text ? "strings " : "", t->text && shape ? shape : text,
+                   qn_onnx_declared_text(info->type, taken));
+}
+
+QnStatus qn_onnx_check_tensor(const QnOnnxInfo *info, const QnTensor *t)
+{
+    const QnOnnxType *to = info->type;
+    bool fits = to->rank < 0 || to->rank == t->type.shape.rank;
+    for (int k = 0; fits && k < to->rank; k++)
+        fits = to->dim[k] < 0 || to->dim[k] == t->type.shape.dim[k];
+    if (!fits)
+        return differs(QN_ESHAPE, info, t);
+    return is_number_of(to, t) ? QN_OK : differs(QN_EDTYPE, info, t);
+}
+
 /* Dims are not compared: in ONNX's own cases not even their number is always the declared one, and
  * what is computed follows from those given. */
 static QnStatus check_tensor(const char *name, const QnOnnxType *t, const QnTensor *known)
 {
-    char text[QN_TYPE_TEXT_BYTES];
-    if (!is_number_of(t, known))
-        return qn_fail(QN_EDTYPE, "input '%s' is %s, not of the model's element type %lld", name,
-                       known->text ? "of strings" : qn_type_text(&known->type, text),
-                       (long long)t->elem);
-    return QN_OK;
+    const QnOnnxInfo info = { name, t };
+    return is_number_of(t, known) ? QN_OK : differs(QN_EDTYPE, &info, known);
 }
 
 QnStatus qn_importer_check_input(const char *name, const QnOnnxType *t, const QnItem *item)

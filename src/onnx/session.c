@@ -163,21 +163,15 @@ int64_t qn_model_plan_count(const QnModel *m)
 
 QnStatus qn_model_set(QnModel *m, const char *name, const QnType *type, const void *data)
 {
-    char text[QN_TYPE_TEXT_BYTES];
     for (int64_t i = 0; i < m->n_in; i++) {
         if (strcmp(m->in_name[i], name))
             continue;
-        const QnOnnxType *t = m->file->graph->input[m->in_index[i]].type;
-        QnDtype want;
+        QnTensor given = { .type = *type, .data = data ? data : "" };
         if (qn_type_bytes(type) < 0)
             return qn_fail(QN_EARG, "input '%s': the shape is not concrete", name);
-        bool fits = t->rank < 0 || t->rank == type->shape.rank;
-        for (int k = 0; fits && k < t->rank; k++)
-            fits = t->dim[k] < 0 || t->dim[k] == type->shape.dim[k];
-        if (!fits || (qn_onnx_dtype(t->elem, &want) && want != type->dtype))
-            return qn_fail(QN_ESHAPE, "%s: input '%s' is not to be %s", m->file->path, name,
-                           qn_type_text(type, text));
-        m->in[i] = (QnTensor){ .type = *type, .data = data ? data : "" };
+        if (qn_onnx_check_tensor(&m->file->graph->input[m->in_index[i]], &given) != QN_OK)
+            return qn_fail_prefix("%s", m->file->path);
+        m->in[i] = given;
         return QN_OK;
     }
     return qn_fail(QN_ENOTFOUND, "%s has no input '%s'", m->file->path, name);
