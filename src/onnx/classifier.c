@@ -293,8 +293,9 @@ static QnStatus end_at(const Head *h, const char *logits, QnOnnxGraph *g)
     *type = (QnOnnxType){ .kind = QN_ONNX_TYPE_TENSOR,
                           .elem = qn_onnx_dtype_number(QN_DTYPE_F32),
                           .rank = -1 };
-    for (int64_t i = 0; i < g->n_outputs; i++) /* where it was an output, its dims are known */
-        if (!strcmp(g->output[i].name, logits) && g->output[i].type->rank >= 2) {
+    for (int64_t i = 0; i < g->n_outputs; i++) /* what stood after it, a Softmax, kept its dims */
+        if ((!strcmp(g->output[i].name, logits) || type->rank < 0) &&
+            g->output[i].type->kind == QN_ONNX_TYPE_TENSOR && g->output[i].type->rank >= 2) {
             *type = *g->output[i].type;
             type->dim[!strcmp(h->g->node[h->node].op, "Conv") ? 1 : type->rank - 1] = h->n;
         }

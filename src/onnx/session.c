@@ -64,6 +64,8 @@ static QnStatus list_inputs(QnModel *m)
 
 QnStatus qn_model_open_with(const char *path, QnDevice *d, const QnModelOptions *o, QnModel **out)
 {
+    if (!path || !d)
+        return qn_fail(QN_EARG, "a model needs a path and a device");
     QnModel *m = qn_alloc(sizeof *m);
     if (!m)
         return QN_ENOMEM;
@@ -109,6 +111,9 @@ const QnPlan *qn_model_plan(const QnModel *m)
 QnStatus qn_model_input_type_with(const QnModel *m, int64_t i, const QnOnnxImportOptions *o,
                                   QnType *out)
 {
+    if (i < 0 || i >= m->n_in)
+        return qn_fail(QN_EARG, "%s has %lld inputs that have to be set, there is no number %lld",
+                       m->file->path, (long long)m->n_in, (long long)i);
     return qn_onnx_input_type(m->file, m->in_index[i], o, out);
 }
 

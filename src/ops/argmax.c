@@ -44,6 +44,7 @@ QN_KERNEL argmax_mid(QN_GLOBAL qn_long *y, QN_GLOBAL const QN_T *x, qn_long n, q
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/util.h"
 #include "ops/whole.h"
 
@@ -148,6 +149,15 @@ static const QnOnnxMap argmax_onnx[] = {
     { .name = "ArgMax", .since = 1, .import = argmax_import },
 };
 
+static QnStatus argmax_put(QnOnnxPut *p, const QnNode *n)
+{
+    const Attr *a = n->attr;
+    QnOnnxDef *d = qn_put_same(p, n, "ArgMax");
+    qn_put_attr_int(p, d, "axis", a->axis);
+    qn_put_attr_int(p, d, "keepdims", a->keepdims);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_argmax = {
     .name = "argmax",
     .version = 1,
@@ -159,6 +169,7 @@ const QnOp qn_op_argmax = {
     .ref = argmax_ref,
     .device = QN_TEXT(argmax),
     .call = argmax_call,
+    .onnx_put = argmax_put,
     QN_ONNX(argmax_onnx),
     QN_SAMPLES(argmax_samples),
 };

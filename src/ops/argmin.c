@@ -44,6 +44,7 @@ QN_KERNEL argmin_mid(QN_GLOBAL qn_long *y, QN_GLOBAL const QN_T *x, qn_long n, q
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/util.h"
 #include "ops/whole.h"
 
@@ -148,6 +149,15 @@ static const QnOnnxMap argmin_onnx[] = {
     { .name = "ArgMin", .since = 1, .import = argmin_import },
 };
 
+static QnStatus argmin_put(QnOnnxPut *p, const QnNode *n)
+{
+    const Attr *a = n->attr;
+    QnOnnxDef *d = qn_put_same(p, n, "ArgMin");
+    qn_put_attr_int(p, d, "axis", a->axis);
+    qn_put_attr_int(p, d, "keepdims", a->keepdims);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_argmin = {
     .name = "argmin",
     .version = 1,
@@ -159,6 +169,7 @@ const QnOp qn_op_argmin = {
     .ref = argmin_ref,
     .device = QN_TEXT(argmin),
     .call = argmin_call,
+    .onnx_put = argmin_put,
     QN_ONNX(argmin_onnx),
     QN_SAMPLES(argmin_samples),
 };

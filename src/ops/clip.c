@@ -10,6 +10,7 @@ QN_MAP1P(clip, p0, p1)
 #ifdef QN_HOST
 #include "ir/dtype.h"
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 
 typedef struct Attr {
     double lo;
@@ -98,6 +99,17 @@ static QnStatus clip_import(QnOnnxNode *n)
 
 static const QnOnnxMap clip_onnx[] = { { .name = "Clip", .since = 1, .import = clip_import } };
 
+static QnStatus clip_put(QnOnnxPut *p, const QnNode *n)
+{
+    double v[QN_MAP_MAX_PARAM] = { 0 };
+    QnDtype t = n->out[0].type.dtype;
+    qn_attr_floats(n->op, n->attr, v);
+    const char *in[] = { qn_put_value(p, n->in[0]), qn_put_number(p, t, v[0]),
+                         qn_put_number(p, t, v[1]) };
+    qn_put_as(p, &n->out[0], "Clip", in, 3);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_clip = {
     .name = "clip",
     .version = 1,
@@ -108,6 +120,7 @@ const QnOp qn_op_clip = {
     .grad = clip_grad,
     .map = &(const QnMapInfo){ .ref = clip_ref, .ref_int_attr = clip_ref_int, .flops = 2 },
     .device = QN_TEXT(clip),
+    .onnx_put = clip_put,
     QN_ONNX(clip_onnx),
     QN_SAMPLES(clip_samples),
 };

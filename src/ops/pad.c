@@ -25,6 +25,7 @@ QN_KERNEL pad_constant(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long count
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/region.h"
 
 static const char *const mode_names[] = { "constant", "reflect", "edge", "wrap", NULL };
@@ -212,6 +213,26 @@ static QnStatus pad_import(QnOnnxNode *n)
 
 static const QnOnnxMap pad_onnx[] = { { .name = "Pad", .since = 1, .import = pad_import } };
 
+static QnStatus pad_put(QnOnnxPut *p, const QnNode *n)
+{
+    static const char *const modes[] = { "constant", "reflect", "edge", "wrap" };
+    const QnPadAttr *a = n->attr;
+    int64_t pads[2 * QN_MAX_RANK] = { 0 };
+    int rank = n->in[0]->type.shape.rank;
+    for (int i = 0; i < rank; i++) {
+        pads[i] = i < a->before.n ? a->before.v[i] : 0;
+        pads[rank + i] = i < a->after.n ? a->after.v[i] : 0;
+    }
+    if (a->mode == QN_PAD_WRAP && qn_put_opset(p) < 19)
+        return qn_fail(QN_EUNSUPPORTED, "padding by wrapping around before opset 19");
+    const char *in[] = { qn_put_value(p, n->in[0]), qn_put_ints(p, pads, 2 * rank),
+                         a->mode == QN_PAD_CONSTANT
+                             ? qn_put_number(p, n->out[0].type.dtype, a->value)
+                             : NULL };
+    qn_put_attr_text(p, qn_put_as(p, &n->out[0], "Pad", in, 3), "mode", modes[a->mode]);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_pad = {
     .name = "pad",
     .version = 1,
@@ -224,6 +245,7 @@ const QnOp qn_op_pad = {
     .grad = pad_grad,
     .device = QN_TEXT(pad),
     .call = pad_call,
+    .onnx_put = pad_put,
     QN_ONNX(pad_onnx),
     QN_SAMPLES(pad_samples),
 };

@@ -66,6 +66,7 @@ QN_KERNEL resize_any(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long count, 
 #endif
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 #include "ops/region.h"
 #include "ops/resize.h"
 
@@ -315,6 +316,29 @@ QN_API QnValue *qn_resize(QnGraph *g, QnValue *x, const QnResizeAttr *attr)
     return qn_emit1(g, &qn_op_resize, attr, x);
 }
 
+/* Sizes for all axes; the spatial ones are given. */
+static QnStatus resize_put(QnOnnxPut *p, const QnNode *n)
+{
+    static const char *const modes[] = { "nearest", "linear", "cubic" };
+    static const char *const coords[] = { "half_pixel", "align_corners", "asymmetric" };
+    static const char *const rounds[] = { "round_prefer_floor", "round_prefer_ceil", "floor",
+                                          "ceil" };
+    const QnResizeAttr *a = n->attr;
+    const QnShape *y = &n->out[0].type.shape;
+    if (a->adjoint || !qn_shape_is_concrete(y))
+        return qn_fail(QN_EUNSUPPORTED, a->adjoint ? "the gradient of a resize"
+                                                   : "a resize of symbolic dims; give --batch");
+    const char *in[] = { qn_put_value(p, n->in[0]), NULL, NULL, qn_put_ints(p, y->dim, y->rank) };
+    QnOnnxDef *d = qn_put_as(p, &n->out[0], "Resize", in, 4);
+    qn_put_attr_text(p, d, "mode", modes[a->mode]);
+    qn_put_attr_text(p, d, "coordinate_transformation_mode", coords[a->coord]);
+    if (a->mode == QN_RESIZE_NEAREST)
+        qn_put_attr_text(p, d, "nearest_mode", rounds[a->round]);
+    if (a->mode == QN_RESIZE_CUBIC)
+        qn_put_attr_float(p, d, "cubic_coeff_a", a->cubic);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_resize = {
     .name = "resize",
     .version = 1,
@@ -327,6 +351,7 @@ const QnOp qn_op_resize = {
     .grad = resize_grad,
     .device = QN_TEXT(resize),
     .call = resize_call,
+    .onnx_put = resize_put,
     QN_SAMPLES(resize_samples),
 };
 #endif

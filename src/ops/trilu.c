@@ -16,6 +16,7 @@ QN_KERNEL trilu_copy(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long count, 
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 #include "ops/util.h"
 
 typedef struct Attr {
@@ -103,6 +104,14 @@ static QnStatus trilu_import(QnOnnxNode *n)
 
 static const QnOnnxMap trilu_onnx[] = { { .name = "Trilu", .since = 14, .import = trilu_import } };
 
+static QnStatus trilu_put(QnOnnxPut *p, const QnNode *n)
+{
+    const Attr *a = n->attr;
+    const char *in[] = { qn_put_value(p, n->in[0]), qn_put_int(p, a->k) };
+    qn_put_attr_int(p, qn_put_as(p, &n->out[0], "Trilu", in, 2), "upper", a->upper);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_trilu = {
     .name = "trilu",
     .version = 1,
@@ -116,6 +125,7 @@ const QnOp qn_op_trilu = {
     .inplace = 1,
     .device = QN_TEXT(trilu),
     .call = trilu_call,
+    .onnx_put = trilu_put,
     QN_ONNX(trilu_onnx),
     QN_SAMPLES(trilu_samples),
 };

@@ -45,6 +45,10 @@ static void test_shapes(void **state)
     assert_int_equal(qn_model_set(m, "x", &(QnType){ .dtype = QN_DTYPE_F64 }, x), QN_ESHAPE);
     assert_int_equal(qn_model_set(m, "z", &(QnType){ .dtype = QN_DTYPE_F32 }, x), QN_ENOTFOUND);
     assert_int_equal(qn_model_get(m, "z", &type, &y), QN_ENOTFOUND);
+    assert_int_equal(qn_model_input_type(m, 1, 1, &type), QN_EARG);
+    assert_int_equal(qn_model_input_type(m, -1, 1, &type), QN_EARG);
+    assert_ok(qn_model_input_type(m, 0, 3, &type));
+    assert_int_equal(type.shape.dim[0], 3);
     qn_model_close(m);
     qn_device_close(d);
 }
