@@ -21,10 +21,19 @@ static bool is_users_fault(QnStatus st)
            st == QN_ENOTFOUND || st == QN_EDTYPE;
 }
 
-int qn_cli_fail(const QnArgs *a)
+/* Each line of the problems is an element. */
+static void put_problems(QnJsonWriter *w, const QnOnnxProblems *problems)
+{
+    qn_json_key(w, "problems");
+    qn_json_open_array(w);
+    for (const char *p = qn_str_text(&problems->text); *p; p += strcspn(p, "\n"), p += *p == '\n')
+        qn_json_add_bytes(w, p, strcspn(p, "\n"));
+    qn_json_close(w);
+}
+
+static int fail(const QnArgs *a, int code, const QnOnnxProblems *problems)
 {
     const QnError *e = qn_error_last();
-    int code = is_users_fault(e->code) ? QN_EXIT_USAGE : QN_EXIT_FAILED;
     qn_log_at(&a->log, QN_LOG_ERROR, "%s", e->text[0] ? e->text : qn_status_text(e->code));
     if (a->json) {
         QnStr text = { 0 };
@@ -34,6 +43,8 @@ int qn_cli_fail(const QnArgs *a)
         qn_json_put_string(&w, "error", e->text);
         qn_json_put_string(&w, "status", qn_status_name(e->code));
         qn_json_put_int(&w, "exit", code);
+        if (problems && problems->n)
+            put_problems(&w, problems);
         qn_json_close(&w);
         if (qn_json_end(&w) == QN_OK)
             qn_cli_print_json(&text);
@@ -42,13 +53,18 @@ int qn_cli_fail(const QnArgs *a)
     return code;
 }
 
+int qn_cli_fail(const QnArgs *a)
+{
+    return fail(a, is_users_fault(qn_error_last()->code) ? QN_EXIT_USAGE : QN_EXIT_FAILED, NULL);
+}
+
 int qn_cli_fail_model(const QnArgs *a, const QnOnnxProblems *problems)
 {
-    bool unsupported = qn_error_last()->code == QN_EUNSUPPORTED;
-    if (problems->n)
+    if (problems && problems->n)
         fputs(qn_str_text(&problems->text), stderr);
-    int code = qn_cli_fail(a);
-    return unsupported ? QN_EXIT_UNSUPPORTED : code;
+    if (qn_error_last()->code == QN_EUNSUPPORTED)
+        return fail(a, QN_EXIT_UNSUPPORTED, problems);
+    return qn_cli_fail(a);
 }
 
 QnStatus qn_cli_number(const QnArgs *a, int option, double otherwise, double *out)

@@ -65,8 +65,8 @@ typedef struct QnCommand {
  * gives the exit code that fits its status. */
 int qn_cli_fail(const QnArgs *a);
 
-/* The same for commands on ONNX models: first the nodes that are not supported, if that is why;
- * the code is then QN_EXIT_UNSUPPORTED. */
+/* The same for commands on ONNX models: first the nodes that are not supported, if that is why
+ * (`problems` may be NULL); the code is then QN_EXIT_UNSUPPORTED. */
 int qn_cli_fail_model(const QnArgs *a, const QnOnnxProblems *problems);
 
 /* A number of at least 0 that was given to option number `option`. */

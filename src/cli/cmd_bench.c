@@ -204,7 +204,7 @@ static int run(QnArgs *a)
                           .runs = a->text[STEPS] ? a->number[STEPS] : 0,
                           .profile = a->text[PROFILE] != NULL,
                           .dim_option = DIM };
-        return qn_bench_onnx(a, &o) == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
+        return qn_bench_onnx(a, &o) == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, NULL);
     }
     if (a->text[DIM] || a->text[BATCH]) {
         qn_fail(QN_EUSAGE,

@@ -171,11 +171,7 @@ static int run(QnArgs *a)
         st = qn_fail(QN_EUSAGE, "--dim is for ONNX models that are written in our words");
     if (st == QN_OK)
         st = is_file ? export_file(a) : export_run(a);
-    if (st == QN_OK)
-        return QN_EXIT_OK;
-    bool unsupported = st == QN_EUNSUPPORTED;
-    int code = qn_cli_fail(a);
-    return unsupported ? QN_EXIT_UNSUPPORTED : code;
+    return st == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, NULL);
 }
 
 const QnCommand qn_cmd_export = {

@@ -232,8 +232,11 @@ static QnStatus import(QnInspectOnnx *v, const QnArgs *a, const QnInspectOnnxOpt
     if (st == QN_OK)
         st = plan(v, g, d);
     if (st == QN_EUNSUPPORTED) {
-        v->unplanned = qn_arena_strdup(v->arena, problems.n ? qn_str_text(&problems.text)
-                                                            : qn_error_last()->text);
+        QnStr line = { 0 };
+        qn_onnx_join_problems(problems.n ? qn_str_text(&problems.text) : qn_error_last()->text,
+                              &line);
+        v->unplanned = qn_arena_strdup(v->arena, qn_str_text(&line));
+        qn_str_fini(&line);
         st = v->unplanned ? QN_OK : QN_ENOMEM;
     }
     if (st != QN_OK && v->assumed[0])

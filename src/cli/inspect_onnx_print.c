@@ -295,17 +295,19 @@ static void print_problems(const QnInspectOnnx *v)
     int64_t n = v->model->graph->n_nodes;
     for (int64_t i = 0; i < n && v->n_open; i++)
         if (v->layer[i].fate == QN_ONNX_OPEN) {
-            printf("\n%lld nodes need elements that only a run can tell, first '%s' (%s); what "
+            printf("\n%lld node%s elements that only a run can tell, first '%s' (%s); what "
                    "hangs on them is not\nknown here. The model runs piece by piece; --input "
                    "NAME=FILE gives "
                    "such inputs.\n",
-                   (long long)v->n_open, v->layer[i].def->name, v->layer[i].def->op);
+                   (long long)v->n_open, v->n_open == 1 ? " needs" : "s need",
+                   v->layer[i].def->name, v->layer[i].def->op);
             break;
         }
     if (v->unplanned && !v->n_open && !v->n_refused)
         printf("\nnot one fixed graph: %s\n", v->unplanned);
     if (v->n_refused)
-        printf("\n%lld nodes are not supported:\n", (long long)v->n_refused);
+        printf("\n%lld %s not supported:\n", (long long)v->n_refused,
+               v->n_refused == 1 ? "node is" : "nodes are");
     for (int64_t i = 0; i < n && v->n_refused; i++)
         if (v->layer[i].fate == QN_ONNX_REFUSED)
             printf("  node '%s': %s%s%s-%lld: %s\n", v->layer[i].def->name, v->layer[i].def->domain,

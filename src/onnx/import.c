@@ -167,15 +167,16 @@ static QnStatus run_node(QnImporter *m, const QnOnnxDef *d)
     int64_t problems = m->n_problems;
     QN_TRY(qn_importer_step(m));
     QN_TRY(bind_node(m, d, &n));
+    const QnOnnxFunction *f = qn_onnx_function(m->model, d->domain, d->op);
+    if (!f && !qn_mapping_find(d->domain, d->op, n.opset, &map, &near)) {
+        QN_TRY(note_problem(m, d, n.opset, "not supported"));
+        goto passed_over;
+    }
     for (int i = 0; i < n.n_in; i++)
         if (n.in[i] && qn_importer_is_unknown(n.in[i]))
             goto passed_over; /* made by a node that is not supported */
-    const QnOnnxFunction *f = qn_onnx_function(m->model, d->domain, d->op);
     if (f) {
         QN_TRY(call_function(m, f, &n));
-    } else if (!qn_mapping_find(d->domain, d->op, n.opset, &map, &near)) {
-        QN_TRY(note_problem(m, d, n.opset, "not supported"));
-        goto passed_over;
     } else {
         if (m->batch_to && !strcmp(d->op, "Reshape"))
             QN_TRY(qn_importer_rebatch(m, &n));
@@ -327,18 +328,29 @@ void qn_importer_close(QnImporter *m, QnScope *s)
     qn_arena_free(m->arena);
 }
 
+void qn_onnx_join_problems(const char *lines, QnStr *out)
+{
+    for (const char *p = lines; *p; p += strcspn(p, "\n"), p += *p == '\n')
+        qn_str_printf(out, "%s%.*s", out->n ? "; " : "", (int)strcspn(p, "\n"), p);
+}
+
 QnStatus qn_importer_refuse(QnImporter *m, QnOnnxProblems *out)
 {
     int64_t n = m->n_problems;
+    const char *nodes = n == 1 ? "node is" : "nodes are";
+    QnStr line = { 0 };
     if (out) {
         out->text = m->problems;
         out->n = n;
         m->problems = (QnStr){ 0 };
-        return qn_fail(QN_EUNSUPPORTED, "%s: %lld nodes are not supported", m->model->path,
-                       (long long)n);
+        return qn_fail(QN_EUNSUPPORTED, "%s: %lld %s not supported", m->model->path, (long long)n,
+                       nodes);
     }
-    return qn_fail(QN_EUNSUPPORTED, "%s: %lld nodes are not supported: %s", m->model->path,
-                   (long long)n, qn_str_text(&m->problems));
+    qn_onnx_join_problems(qn_str_text(&m->problems), &line);
+    QnStatus st = qn_fail(QN_EUNSUPPORTED, "%s: %lld %s not supported: %s", m->model->path,
+                          (long long)n, nodes, qn_str_text(&line));
+    qn_str_fini(&line);
+    return st;
 }
 
 /* An item may have been in another run. */

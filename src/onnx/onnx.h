@@ -85,6 +85,8 @@ QnStatus qn_onnx_import(const QnOnnxModel *m, QnDevice *d, const QnOnnxImportOpt
  * "INPUT:AXIS" in buf. */
 enum { QN_ONNX_DIM_NAME_BYTES = 160 };
 const char *qn_onnx_dim_name(const QnOnnxInfo *input, int axis, char buf[QN_ONNX_DIM_NAME_BYTES]);
+/* Lines of problems as one line: "a; b". */
+void qn_onnx_join_problems(const char *lines, QnStr *out);
 /* What a tensor is declared to be: "f32[batch,3,?]". */
 enum { QN_ONNX_DECLARED_TEXT_BYTES = 600 };
 const char *qn_onnx_declared_text(const QnOnnxType *t, char buf[QN_ONNX_DECLARED_TEXT_BYTES]);

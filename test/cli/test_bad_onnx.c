@@ -59,6 +59,32 @@ static void test_unsupported(void **state)
     assert_refuses("run newer.onnx", 4, "opset 99", "are supported");
     assert_int_equal(run("run odd.onnx"), 4);
     assert_non_null(strstr(program_err, "Frobnicate-17: not supported"));
+    assert_non_null(strstr(program_err, "1 node is not supported\n"));
+}
+
+/* All are listed, also what hangs on another; with --json in the object, with the code of the exit.
+ */
+static void test_problems(void **state)
+{
+    int n;
+    QnArena *arena = qn_arena_new();
+    skip_without_onnx();
+    write_model("two.onnx",
+                MODEL(FLOATS("x", "1=1", "0000803f") OP("Frobnicate", IN("x") TO("a"))
+                          OP("Neg", IN("a") TO("b")) OP("Twist", IN("b") TO("y")) RESULT("y")));
+    assert_int_equal(run("run two.onnx --json"), 4);
+    const QnJson *o = json_lines(arena, &n), *list = qn_json_find(o, "problems");
+    assert_int_equal(n, 1);
+    assert_int_equal((int)json_number(o, "exit"), 4);
+    assert_non_null(list);
+    assert_int_equal(list->n, 2);
+    assert_string_equal(list->items[1].string, "node 'y': Twist-17: not supported");
+    assert_int_equal(run("bench two.onnx"), 4);
+    assert_non_null(strstr(program_err, "Frobnicate-17: not supported; node 'y': Twist"));
+    assert_null(strstr(program_err, "x0a"));
+    assert_int_equal(run("export two.onnx -o no.onnx --json"), 4);
+    assert_int_equal((int)json_number(json_lines(arena, &n), "exit"), 4);
+    qn_arena_free(arena);
 }
 
 static void test_cases(void **state)

@@ -66,7 +66,7 @@ static const Bad models[] = {
     { "opset -5", QN_EFORMAT, "opset -5", "1=8 8{2=-5}7{}" },
     { "opset 9999", QN_EUNSUPPORTED, "opset 9999", "1=8 8{2=9999}7{}" },
     { "two opsets", QN_EFORMAT, "opsets 17 and 18", HEAD "8{1\"ai.onnx\"2=18}7{}" },
-    { "unknown domain", QN_EUNSUPPORTED, "nodes are not supported",
+    { "unknown domain", QN_EUNSUPPORTED, "1 node is not supported",
       MODEL(X "1{4\"Add\"7\"who\"" IN("x") TO("y") "}" RESULT("y")) },
     { "function without a name", QN_EFORMAT, "function has no name", MODEL(X ADD) "25{10\"f\"}" },
     { "function twice", QN_EFORMAT, "'F' of domain 'f' is there twice",
@@ -105,7 +105,7 @@ static const Bad graphs[] = {
       MODEL("1{4\"If\"" IN("c") TO("y") "5{1\"then_branch\"20=5 6{2\"t\"" OP("Neg", IN("y") TO("z"))
                 RESULT("z") "}}}") },
     { "no operator", QN_EFORMAT, "names no operator", MODEL("1{3\"n\"}") },
-    { "unknown operator", QN_EUNSUPPORTED, "nodes are not supported",
+    { "unknown operator", QN_EUNSUPPORTED, "1 node is not supported",
       MODEL(X OP("Frobnicate", IN("x") TO("y")) RESULT("y")) },
     { "input without a name", QN_EFORMAT, "input 0 has no name", MODEL("11{}") },
     { "output without a name", QN_EFORMAT, "output 0 has no name", MODEL("12{}") },

@@ -99,7 +99,7 @@ static void test_unsupported(void **state)
     write_net("odd.onnx", "Unheard");
     assert_int_equal(run("inspect odd.onnx"), 4);
     assert_contains(program_out, "h      MatMul    f32[1,3]");
-    assert_contains(program_out, "\n1 nodes are not supported:\n  node 't': Unheard-17: not ");
+    assert_contains(program_out, "\n1 node is not supported:\n  node 't': Unheard-17: not ");
     assert_string_equal(program_err, "");
     begin_net(&m, "Unheard");
     made_node(&m, "Unseen", out_t, 1, more, 1);
@@ -119,7 +119,7 @@ static void test_open(void **state)
     if (qn_onnx_write(&m.model, temp_path("open.onnx"), false) == QN_EUNSUPPORTED)
         skip_because("built without protobuf-c");
     assert_runs("inspect open.onnx");
-    assert_contains(program_out, "1 nodes need elements that only a run can tell, first 't' (Non");
+    assert_contains(program_out, "1 node needs elements that only a run can tell, first 't' (Non");
     assert_contains(program_out, "back   Neg       ?");
     assert_null(strstr(program_out, "not supported"));
     assert_ok(qn_npy_write(temp_path("x.npy"), QN_DTYPE_F32, 2, (int64_t[]){ 1, 2 }, w));
