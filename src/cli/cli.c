@@ -87,6 +87,13 @@ QnStatus qn_cli_device(const char *name, int64_t n_threads, bool strict, QnDevic
     return qn_device_open_named(name, &o, out);
 }
 
+QnStatus qn_cli_check_computes(const QnDevice *d)
+{
+    if (!strcmp(d->backend->name, "null"))
+        return qn_fail(QN_EUSAGE, "--device null computes nothing: it is for quern explain");
+    return QN_OK;
+}
+
 void qn_cli_table(FILE *out, const char *const *cells, int n_columns, int n_rows, const char *align)
 {
     int64_t width[16] = { 0 };

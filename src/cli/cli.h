@@ -78,6 +78,9 @@ void qn_cli_print_json(QnStr *text);
 /* The device that --device, --threads and determinism name. */
 QnStatus qn_cli_device(const char *name, int64_t n_threads, bool strict, QnDevice **out);
 
+/* It is not the null device, which is there to be planned for alone. */
+QnStatus qn_cli_check_computes(const QnDevice *d);
+
 /* Columns that line up; rows of n cells. */
 void qn_cli_table(FILE *out, const char *const *cells, int n_columns, int n_rows,
                   const char *align); /* a letter a column: l or r */

@@ -87,6 +87,7 @@ static QnStatus diff(const QnArgs *a, QnDiff *d)
     QN_TRY(qn_cli_number(a, RTOL, 1e-3, &d->tolerance.rtol));
     QN_TRY(qn_cli_number(a, ATOL, 1e-5, &d->tolerance.atol));
     QN_TRY(qn_cli_device(a->text[DEVICE], a->number[THREADS], false, &d->device));
+    QN_TRY(qn_cli_check_computes(d->device));
     QN_TRY(open_side(d, a->positional[0], &d->a));
     QN_TRY(qn_cli_model_inputs(a, INPUT, d->a.model, a->text[DATA], d->arena, d->a.in));
     QN_TRY(open_against(d, a->text[AGAINST]));

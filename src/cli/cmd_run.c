@@ -28,7 +28,8 @@ static const QnOption options[] = {
                "run once for each row of these inputs; outputs are stacked", 0, 0 },
     [FEED] = { "--feed", 0, QN_OPTION_TEXT, "IN=OUT,…",
                "with --each: IN takes what OUT was in the run before", 0, 0 },
-    [DATA] = { "--data", 0, QN_OPTION_TEXT, "DIR", "inputs from input_0.pb, input_1.pb …", 0, 0 },
+    [DATA] = { "--data", 0, QN_OPTION_TEXT, "DIR",
+               "inputs from input_0.pb, input_1.pb …; --input goes before them", 0, 0 },
     [CHECK] = { "--check", 0, QN_OPTION_FLAG, NULL,
                 "compare with --data's output_0.pb …; exit "
                 "code 3 where they differ",
@@ -133,6 +134,7 @@ static QnStatus put_summary(const QnDifference *d, double seconds)
         qn_json_put_bool(&w, "equal", d->is_equal);
         qn_json_put_double(&w, "largest_error", d->largest);
         qn_json_put_int(&w, "different_elements", d->n_different);
+        qn_json_put_int(&w, "elements", d->n_compared);
         if (!d->is_equal)
             qn_json_put_string(&w, "first", d->text);
     }
@@ -145,14 +147,26 @@ static QnStatus put_summary(const QnDifference *d, double seconds)
     return st;
 }
 
+static QnStatus check_options(const Run *r)
+{
+    const QnArgs *a = r->a;
+    if (!a->text[DATA])
+        return qn_fail(QN_EUSAGE,
+                       "--check compares with the outputs of --data DIR, which is missing");
+    if (a->n_many || a->text[OUTPUT] || a->text[ALL])
+        return qn_fail(QN_EUSAGE,
+                       "--check takes all from --data, and goes without --input, --dim, --output "
+                       "and --all");
+    QN_TRY(qn_cli_check_folder(a->text[DATA], "output", r->model->graph->n_outputs));
+    return QN_OK;
+}
+
 static int check(Run *r)
 {
     QnTolerance tol;
     QnDifference d;
     int64_t start = qn_clock_ns();
-    QnStatus st = r->a->text[DATA] ? QN_OK
-                                   : qn_fail(QN_EUSAGE, "--check compares with the outputs of "
-                                                        "--data DIR, which is missing");
+    QnStatus st = check_options(r);
     if (st == QN_OK)
         st = qn_cli_number(r->a, RTOL, 1e-3, &tol.rtol);
     if (st == QN_OK)
@@ -165,9 +179,11 @@ static int check(Run *r)
         put_summary(&d, (double)(qn_clock_ns() - start) * 1e-9);
     else if (d.is_equal)
         printf("equal; largest error %.3g\n", d.largest);
+    else if (!d.n_different) /* another type: no elements to compare */
+        printf("%s\n", d.text);
     else
-        printf("%s\n%lld elements differ; largest error %.3g\n", d.text, (long long)d.n_different,
-               d.largest);
+        printf("%s\n%lld of %lld elements differ; largest error %.3g\n", d.text,
+               (long long)d.n_different, (long long)d.n_compared, d.largest);
     return d.is_equal ? QN_EXIT_OK : QN_EXIT_DIFFERENT;
 }
 
@@ -269,6 +285,10 @@ static int run(QnArgs *a)
         st = qn_onnx_read(a->positional[0], &r.model);
     if (st == QN_OK)
         st = qn_cli_device(a->text[DEVICE], a->number[THREADS], false, &r.device);
+    if (st == QN_OK)
+        st = qn_cli_check_computes(r.device);
+    if (st == QN_OK && a->text[FEED] && !a->text[EACH])
+        st = qn_fail(QN_EUSAGE, "--feed carries values from run to run: --each NAMES is missing");
     if (st == QN_OK)
         code = a->text[EACH] ? run_stream(&r) : a->text[CHECK] ? check(&r) : run_once(&r);
     if (code < 0)

@@ -1,10 +1,12 @@
 #include "cli/model_values.h"
 
 #include "base/file.h"
+#include "onnx/check.h"
 #include "quern/npy.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { NAME_BYTES = 200 };
 
@@ -59,24 +61,38 @@ static QnStatus read_input(const QnOnnxModel *m, const char *setting, QnArena *a
     return list_inputs(m, what);
 }
 
-static QnStatus read_folder(const QnOnnxModel *m, const char *folder, QnArena *arena, QnItem **in)
-{
-    char path[4096];
-    const QnOnnxGraph *g = m->graph;
-    for (int64_t i = 0; i < g->n_inputs; i++) {
-        snprintf(path, sizeof path, "%s/input_%lld.pb", folder, (long long)i);
-        if (qn_file_exists(path))
-            QN_TRY(qn_onnx_read_value(path, g->input[i].type, arena, &in[i]));
-    }
-    return QN_OK;
-}
-
 static bool has_initialiser(const QnOnnxGraph *g, const char *name)
 {
     for (int64_t i = 0; i < g->n_inits; i++)
         if (!strcmp(g->init[i].name, name))
             return true;
     return false;
+}
+
+QnStatus qn_cli_check_folder(const char *folder, const char *what, int64_t n)
+{
+    char path[4096];
+    struct stat info;
+    bool found = n == 0;
+    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
+        return qn_fail(QN_ENOTFOUND, "--data %s: no such folder", folder);
+    for (int64_t i = 0; i < n && !found; i++) {
+        snprintf(path, sizeof path, "%s/%s_%lld.pb", folder, what, (long long)i);
+        found = qn_file_exists(path);
+    }
+    return found ? QN_OK
+                 : qn_fail(QN_ENOTFOUND, "--data %s: the folder has no %s_0.pb", folder, what);
+}
+
+static QnStatus read_folder(const QnOnnxModel *m, const char *folder, QnArena *arena, QnItem **in)
+{
+    int64_t needed = 0;
+    const QnOnnxGraph *g = m->graph;
+    for (int64_t i = 0; i < g->n_inputs; i++)
+        needed += g->input[i].type->kind != QN_ONNX_TYPE_OPTIONAL &&
+                  !has_initialiser(g, g->input[i].name);
+    QN_TRY(qn_cli_check_folder(folder, "input", needed ? g->n_inputs : 0));
+    return qn_case_inputs(g, folder, arena, in);
 }
 
 static QnStatus check_inputs(const QnOnnxModel *m, QnItem *const *in)
@@ -93,9 +109,23 @@ static QnStatus check_inputs(const QnOnnxModel *m, QnItem *const *in)
     return QN_OK;
 }
 
+QnStatus qn_cli_check_once(const QnArgs *a, int option)
+{
+    for (int i = 0; i < a->n_many; i++)
+        for (int k = 0; k < i; k++) {
+            size_t n = strcspn(a->many[i], "=");
+            if (a->many_of[i] == option && a->many_of[k] == option &&
+                strcspn(a->many[k], "=") == n && !strncmp(a->many[i], a->many[k], n))
+                return qn_fail(QN_EUSAGE, "%s: input '%.*s' is given twice",
+                               a->command->options[option].name, (int)QN_MIN(n, 200), a->many[i]);
+        }
+    return QN_OK;
+}
+
 QnStatus qn_cli_some_inputs(const QnArgs *a, int option, const QnOnnxModel *m, QnArena *arena,
                             QnItem **in)
 {
+    QN_TRY(qn_cli_check_once(a, option));
     for (int i = 0; i < a->n_many; i++)
         if (a->many_of[i] == option)
             QN_TRY(read_input(m, a->many[i], arena, in));

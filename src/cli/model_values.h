@@ -7,9 +7,15 @@
 
 /* What is given to a model's inputs: in[i] for input i, NULL where nothing was and an initialiser
  * or the type (optional) permits it. `folder` (may be NULL) has input_0.pb …; then come the words
- * "NAME=FILE" of option number `option`. An error lists the model's inputs. */
+ * "NAME=FILE" of option number `option`, which go before the folder's. An error lists the model's
+ * inputs. */
 QnStatus qn_cli_model_inputs(const QnArgs *a, int option, const QnOnnxModel *m, const char *folder,
                              QnArena *arena, QnItem **in);
+
+/* --data's folder is there and, unless n is 0, has one of WHAT_0.pb … WHAT_n-1.pb. */
+QnStatus qn_cli_check_folder(const char *folder, const char *what, int64_t n);
+/* No name stands twice among the words of option number `option`. */
+QnStatus qn_cli_check_once(const QnArgs *a, int option);
 
 /* The words alone; inputs that are not given stay NULL. */
 QnStatus qn_cli_some_inputs(const QnArgs *a, int option, const QnOnnxModel *m, QnArena *arena,

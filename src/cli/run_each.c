@@ -50,6 +50,7 @@ static QnStatus find_input(Each *e, const char *name, size_t n, Input **out)
 
 static QnStatus read_inputs(Each *e, const QnArgs *a)
 {
+    QN_TRY(a->n_many ? qn_cli_check_once(a, a->many_of[0]) : QN_OK);
     for (int i = 0; i < a->n_many; i++) {
         const char *path = strchr(a->many[i], '=') + 1, *name = NULL;
         size_t n = (size_t)(path - 1 - a->many[i]);

@@ -75,9 +75,7 @@ void qn_setup_close(QnSetup *s)
 
 QnStatus qn_setup_check_computes(const QnSetup *s)
 {
-    if (!strcmp(s->device->backend->name, "null"))
-        return qn_fail(QN_EUSAGE, "--device null computes nothing: it is for quern explain");
-    return QN_OK;
+    return qn_cli_check_computes(s->device);
 }
 
 /* The run's recipe; the run must have a checkpoint. */

@@ -56,7 +56,7 @@ static bool has_init(const QnOnnxGraph *g, const char *name)
 
 /* Old models list their initialisers among the inputs: files are then numbered without them, which
  * the number of files tells. */
-static QnStatus read_inputs(const QnOnnxGraph *g, const char *set, QnArena *arena, QnItem **in)
+QnStatus qn_case_inputs(const QnOnnxGraph *g, const char *set, QnArena *arena, QnItem **in)
 {
     char path[4096];
     int64_t files = 0, open = 0;
@@ -89,7 +89,7 @@ static QnStatus check_set(const QnOnnxModel *m, const char *set, QnDevice *d,
     QnItem **got = qn_arena_array(arena, (size_t)g->n_outputs + 1, sizeof *got);
     if (!in || !want || !got)
         return QN_ENOMEM;
-    QN_TRY(read_inputs(g, set, arena, in));
+    QN_TRY(qn_case_inputs(g, set, arena, in));
     QN_TRY(read_values(set, "output", g->output, g->n_outputs, arena, want));
     QN_TRY(qn_onnx_run(m, d, in, arena, got, problems));
     bool random = qn_case_is_random(g);
@@ -108,6 +108,7 @@ static QnStatus check_set(const QnOnnxModel *m, const char *set, QnDevice *d,
         }
         diff->largest = QN_MAX(diff->largest, one.largest);
         diff->n_different += one.n_different;
+        diff->n_compared += one.n_compared;
     }
     return QN_OK;
 }

@@ -126,6 +126,7 @@ void qn_item_compare(const QnItem *got, const QnItem *want, const QnTolerance *t
         qn_item_compare(got->item[i], want->item[i], tol, name, d);
     if (want->kind != QN_ITEM_TENSOR || !types_agree(got->known, want->known, name, d))
         return;
+    d->n_compared += qn_shape_count(&want->known->type.shape);
     if (want->known->text)
         compare_text(got->known, want->known, name, d);
     else

@@ -15,6 +15,7 @@ typedef struct QnDifference {
     char text[512];      /* the first difference: place, both values; or which types */
     double largest;      /* |got - want|, over all elements of all tensors */
     int64_t n_different; /* elements */
+    int64_t n_compared;  /* elements of tensors of the same type */
     struct {             /* the element that is farthest off; a NaN or infinity alone: infinitely */
         double error, got, want;
         char at[160]; /* "[0,2]"; empty: all numbers are the same */
@@ -52,6 +53,9 @@ void qn_case_run(const char *folder, QnDevice *d, const QnTolerance *tol, QnCase
 /* One data set (input_0.pb …, output_0.pb …) with an opened model. */
 QnStatus qn_case_check(const QnOnnxModel *m, const char *set, QnDevice *d, const QnTolerance *tol,
                        QnDifference *diff, QnOnnxProblems *problems);
+/* The folder's input_0.pb …, in[i] for input i. Old files list their weights among the inputs:
+ * where there are as many files as inputs that are no weights, they are those. */
+QnStatus qn_case_inputs(const QnOnnxGraph *g, const char *set, QnArena *arena, QnItem **in);
 /* Operators of the model that draw random numbers. */
 bool qn_case_is_random(const QnOnnxGraph *g);
 
