@@ -60,19 +60,22 @@ void qn_docs_manual(FILE *out)
             ".B quern\n.I COMMAND\n.B \\-\\-help\n.br\n.B quern \\-\\-version\n"
             ".SH DESCRIPTION\n"
             "Quern trains networks from recipes, which are YAML files, and runs what it has "
-            "trained.\nErrors go to standard error in one line, with the place and what to "
-            "change.\nWith\n.BR \\-\\-json ,\ncommands print one JSON object a line.\n"
+            "trained.\nAn error is one line on standard error, with the place and what to "
+            "change;\nwhere nodes of a model are not supported, a line for each of them stands "
+            "before it.\nWith\n.BR \\-\\-json ,\ncommands print one JSON object a line.\n"
             ".SH COMMANDS\n",
             QN_VERSION);
     for (int i = 0; qn_cli_commands[i]; i++) {
         if (!qn_cli_commands[i]->hidden)
             print_command(out, qn_cli_commands[i]);
     }
-    fputs(".SH EXIT STATUS\n"
-          "0 done, 1 failed, 2 bad usage or bad input, 130 interrupted.\n"
-          ".SH ENVIRONMENT\n.TP\n.B XDG_CACHE_HOME\n"
-          "where measured choices of kernels are kept, under\n.IR quern/ ;\n"
-          "otherwise\n.IR ~/.cache/quern/ .\n"
-          ".SH SEE ALSO\nThe recipes and documents that are installed with Quern.\n",
-          out);
+    fputs(
+        ".SH EXIT STATUS\n"
+        "0 done, 1 failed, 2 bad usage or bad input, 3 results differ, 4 a model has what is not\n"
+        "supported, 130 interrupted.\n"
+        ".SH ENVIRONMENT\n.TP\n.B XDG_CACHE_HOME\n"
+        "where measured choices of kernels are kept, under\n.IR quern/ ;\n"
+        "otherwise\n.IR ~/.cache/quern/ .\n"
+        ".SH SEE ALSO\nThe recipes and documents that are installed with Quern.\n",
+        out);
 }
