@@ -67,6 +67,13 @@ static int64_t count_weights(const QnGraph *g)
     return n;
 }
 
+static QnStatus write_graph(const QnArgs *a, QnGraph *g, const QnStore *store,
+                            const QnOnnxExportOptions *o)
+{
+    QnStatus st = qn_onnx_export(g, store, o, a->text[OUTPUT]);
+    return st == QN_EUNSUPPORTED ? qn_fail_prefix("%s", a->positional[0]) : st;
+}
+
 /* A model that came from an ONNX file goes back as that file with other weights, or, where opset,
  * batch or folding are asked for, as a graph of ours. */
 static QnStatus export_again(const QnArgs *a, const QnSession *s)
@@ -91,7 +98,7 @@ static QnStatus export_run(const QnArgs *a)
     int64_t batch = a->text[BATCH] ? a->number[BATCH] : s.session->file ? 1 : 0;
     QnStatus st = qn_session_model(s.session, batch, &g);
     if (st == QN_OK)
-        st = qn_onnx_export(g, s.session->store, &o, a->text[OUTPUT]);
+        st = write_graph(a, g, s.session->store, &o);
     if (st == QN_OK)
         st = done(a, "weights", count_weights(g));
     qn_graph_free(g);
@@ -131,7 +138,7 @@ static QnStatus export_imported(const QnArgs *a, const QnOnnxModel *m, QnDevice 
         st = qn_onnx_fill(m, store);
     o.name = m->graph->name[0] ? m->graph->name : NULL;
     if (st == QN_OK)
-        st = qn_onnx_export(g, store, &o, a->text[OUTPUT]);
+        st = write_graph(a, g, store, &o);
     if (st == QN_OK)
         st = done(a, "weights", count_weights(g));
     qn_store_free(store);

@@ -135,7 +135,7 @@ static QnStatus put_node(Export *e, const QnNode *n)
         return qn_put_status(&e->put);
     }
     if (!m)
-        return qn_fail(QN_EUNSUPPORTED, "operator %s has no ONNX form", n->op->name);
+        return qn_fail(QN_EUNSUPPORTED, "Quern does not write operator %s yet", n->op->name);
     QN_TRY(put_plain(&e->put, n, m));
     return qn_put_status(&e->put);
 }
