@@ -73,6 +73,41 @@ static const char *given_file(const QnArgs *a, int dim_option, const char *name)
     return NULL;
 }
 
+static QnStatus unknown_input(const Bench *b, const char *setting)
+{
+    QnStr names = { 0 };
+    for (int64_t i = 0; i < b->n_in; i++)
+        qn_str_printf(&names, "%s%s", i ? ", " : "", qn_model_input_name(b->model, i));
+    QnStatus st = qn_fail(QN_EUSAGE, "--set: the model has no input '%.*s'; its inputs: %s",
+                          (int)QN_MIN(strcspn(setting, "="), 200), setting, qn_str_text(&names));
+    qn_str_fini(&names);
+    return st;
+}
+
+static QnStatus check_names(const Bench *b, const QnArgs *a, int dim_option)
+{
+    for (int i = 0; i < a->n_many; i++) {
+        size_t n = strcspn(a->many[i], "=");
+        bool found = a->many_of[i] == dim_option;
+        for (int64_t k = 0; k < b->n_in && !found; k++) {
+            const char *name = qn_model_input_name(b->model, k);
+            found = strlen(name) == n && !strncmp(name, a->many[i], n);
+        }
+        if (!found)
+            return unknown_input(b, a->many[i]);
+    }
+    return QN_OK;
+}
+
+static void note_zeros(const QnArgs *a, const Input *in)
+{
+    char text[QN_TYPE_TEXT_BYTES];
+    if (!qn_dtype_is_float(in->type.dtype))
+        qn_log_at(&a->log, QN_LOG_WARN,
+                  "input '%s', %s, is not given: it is all zeros; --set %s=FILE.npy gives others",
+                  in->name, qn_type_text(&in->type, text), in->name);
+}
+
 static QnStatus make_inputs(Bench *b, const QnArgs *a, const QnBenchOnnx *o)
 {
     QnCliDims dims;
@@ -83,7 +118,7 @@ static QnStatus make_inputs(Bench *b, const QnArgs *a, const QnBenchOnnx *o)
     while (qn_model_input_name(b->model, b->n_in))
         b->n_in++;
     b->in = qn_alloc_array((size_t)b->n_in + 1, sizeof *b->in);
-    QN_TRY(b->in ? QN_OK : QN_ENOMEM);
+    QN_TRY(b->in ? check_names(b, a, o->dim_option) : QN_ENOMEM);
     for (int64_t i = 0; i < b->n_in; i++) {
         Input *in = &b->in[i];
         in->name = qn_model_input_name(b->model, i);
@@ -93,6 +128,7 @@ static QnStatus make_inputs(Bench *b, const QnArgs *a, const QnBenchOnnx *o)
         } else {
             QN_TRY(qn_model_input_type_with(b->model, i, &open, &in->type));
             QN_TRY(fill(in));
+            note_zeros(a, in);
         }
         QN_TRY(qn_model_set(b->model, in->name, &in->type, in->data));
     }
@@ -194,7 +230,7 @@ QnStatus qn_bench_onnx(const QnArgs *a, const QnBenchOnnx *o)
         st = print(a, &b, p);
     if (st == QN_OK && o->profile && !a->json && p)
         st = qn_bench_profile(p, &b.device->env);
-    for (int64_t i = 0; i < b.n_in; i++)
+    for (int64_t i = 0; b.in && i < b.n_in; i++)
         qn_free(b.in[i].data);
     qn_free(b.in);
     qn_model_close(b.model);

@@ -198,7 +198,13 @@ static int run(QnArgs *a)
 {
     char threads[64];
     double rate;
-    if (qn_cli_is_onnx(a->positional[0])) {
+    bool is_onnx = qn_cli_is_onnx(a->positional[0]);
+    if (is_onnx && (a->text[SWEEP] || a->text[EVAL])) {
+        qn_fail(QN_EUSAGE, "%s is for recipes; --batch N times an ONNX model at another batch",
+                a->text[SWEEP] ? "--sweep" : "--eval");
+        return qn_cli_fail(a);
+    }
+    if (is_onnx) {
         QnBenchOnnx o = { .batch = a->text[BATCH] ? a->number[BATCH] : 0,
                           .threads = a->text[THREADS] ? a->number[THREADS] : 0,
                           .runs = a->text[STEPS] ? a->number[STEPS] : 0,

@@ -144,11 +144,44 @@ static void test_dims_without_name(void **state)
     assert_refuses("bench noname.onnx --steps 1", 2, "'x:1'", "--dim");
     assert_refuses("bench noname.onnx --dim x=3", 2, "'x'", "there are: x:1");
     assert_runs("bench noname.onnx --dim x:1=3 --steps 1");
+    assert_refuses("bench noname.onnx --dim x:1=3 --sweep batch", 2, "--sweep", "recipes");
+    assert_refuses("bench noname.onnx --dim x:1=3 --eval", 2, "--eval", "recipes");
+    assert_refuses("bench noname.onnx --set z=x.npy", 2, "no input 'z'", "its inputs: x");
     assert_runs("explain noname.onnx --dim x:1=3");
     assert_contains(program_out, "f32[2,3]");
     assert_runs("inspect noname.onnx");
     assert_contains(program_out, "the first is 'x:1'");
     assert_refuses("run noname.onnx -i x=x.npy --dim x:1=3", 2, "x:1=3", "f32[2,2]");
+}
+
+/* An operator of ours that ONNX files are read to, but not written from. */
+static void test_not_written(void **state)
+{
+    static const char *const in[] = { "x" }, *const out[] = { "y" };
+    Made m;
+    need_onnx();
+    made_begin(&m, 17);
+    made_input(&m, "x", QN_DTYPE_F32, QN_SHAPE(2, 2));
+    made_output(&m, "y", QN_DTYPE_F32, QN_SHAPE(2, 2));
+    made_node(&m, "RandomUniformLike", in, 1, out, 1);
+    assert_ok(qn_onnx_write(&m.model, temp_path("random.onnx"), false));
+    assert_refuses("export random.onnx -o no.onnx", 4, "random.onnx: node",
+                   "does not write operator");
+}
+
+/* What bench makes up is said: zeros for integers. */
+static void test_bench_integers(void **state)
+{
+    static const char *const in[] = { "x" }, *const out[] = { "y" };
+    Made m;
+    need_onnx();
+    made_begin(&m, 17);
+    made_input(&m, "x", QN_DTYPE_I64, QN_SHAPE(2, 2));
+    made_output(&m, "y", QN_DTYPE_I64, QN_SHAPE(2, 2));
+    made_node(&m, "Neg", in, 1, out, 1);
+    assert_ok(qn_onnx_write(&m.model, temp_path("whole.onnx"), false));
+    assert_runs("bench whole.onnx --steps 1");
+    assert_contains(program_err, "input 'x', i64[2,2], is not given: it is all zeros");
 }
 
 /* Names that would be one file. */
