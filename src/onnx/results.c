@@ -8,7 +8,7 @@ static const char *elem_name(int64_t elem)
 {
     QnDtype dtype;
     return qn_onnx_dtype(elem, &dtype)    ? qn_dtype_name(dtype)
-           : elem == QN_ONNX_DTYPE_STRING ? "strings "
+           : elem == QN_ONNX_DTYPE_STRING ? "strings"
            : elem                         ? "complex"
                                           : "";
 }
@@ -45,7 +45,7 @@ static QnStatus differs(QnStatus code, const QnOnnxInfo *info, const QnTensor *t
     const char *text = qn_type_text(&t->type, given);
     const char *shape = strchr(text, '[');
     return qn_fail(code, "input '%s' is %s%s, the model takes %s", info->name,
-                   t->text ? "strings " : "", t->text && shape ? shape : text,
+                   t->text ? "strings" : "", t->text && shape ? shape : text,
                    qn_onnx_declared_text(info->type, taken));
 }
 

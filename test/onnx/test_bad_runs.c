@@ -246,7 +246,8 @@ static void test_inputs(void **state)
     QnItem e = { .kind = QN_ITEM_SEQUENCE, .epoch = -1, .name = "given", .item = list, .n = 1 };
     float y;
     assert_fails(run_wire(TAKES_F32, &a, NULL, &none, &y), QN_EDTYPE, "input 'x' is f64[2]");
-    assert_fails(run_wire(TAKES_F32, &d, NULL, &none, &y), QN_EDTYPE, "of strings");
+    assert_fails(run_wire(TAKES_F32, &d, NULL, &none, &y), QN_EDTYPE,
+                 "is strings[2], the model takes f32[2]");
     assert_fails(run_wire(TAKES_F32, &e, NULL, &none, &y), QN_EDTYPE, "a sequence");
     assert_fails(run_wire(TAKES_F32, NULL, NULL, &none, &y), QN_EFORMAT, "nothing makes its input");
     for (int i = 0; i < 2; i++) { /* the same item twice */
