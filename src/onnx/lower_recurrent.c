@@ -163,11 +163,12 @@ static void run_usual(QnGraph *g, const Form *f, QnValue *out[3])
     QnValue *rb = f->b ? reorder(g, c, f->b, c->gates) : NULL;
     QnNode *n;
     if (c->kind == QN_CELL_LSTM)
-        n = qn_lstm(g, f->x, f->h, f->c, w, r, b, rb, f->direction);
+        n = qn_lstm(g, f->x, f->h, f->c, w, r, b, rb, (int)f->direction);
     else if (c->kind == QN_CELL_GRU)
-        n = qn_gru(g, f->x, f->h, w, r, b, rb, f->direction);
+        n = qn_gru(g, f->x, f->h, w, r, b, rb, (int)f->direction);
     else
-        n = qn_rnn(g, f->x, f->h, w, r, b, rb, f->direction, qn_cell_acts(&f->act[0][0], "relu"));
+        n = qn_rnn(g, f->x, f->h, w, r, b, rb, (int)f->direction,
+                   qn_cell_acts(&f->act[0][0], "relu"));
     QnShape s = QN_SHAPE(f->steps, f->batch, f->ways, c->hidden);
     out[0] = qn_swap_axes(g, qn_reshape(g, qn_node_out(g, n, 0), &s), 1, 2);
     out[1] = qn_node_out(g, n, 1);

@@ -195,7 +195,7 @@ static bool as_resize(const Form *f, const Axis *axis, const QnType *x, QnResize
     int spatial = x->shape.rank - 2;
     bool fits = qn_dtype_is_float(x->dtype) && spatial >= 1 && spatial <= 3 && !f->down_up &&
                 is_same(&axis[0]) && is_same(&axis[1]) && !f->antialias && !f->exclude_outside;
-    *out = (QnResizeAttr){ .mode = f->mode, .round = f->round, .cubic = f->cubic };
+    *out = (QnResizeAttr){ .mode = (int)f->mode, .round = (int)f->round, .cubic = f->cubic };
     out->size.n = fits ? spatial : 0;
     for (int i = 0; i < out->size.n; i++) {
         const Axis *a = &axis[2 + i];

@@ -66,7 +66,11 @@ static bool add_instr(Group *t, QnRng *rng)
 {
     static const QnDtype casts[] = { QN_DTYPE_F32, QN_DTYPE_F16, QN_DTYPE_BF16 };
     int n = t->body.n_in + t->body.n_instr, first = n - 1 - below(rng, QN_MIN(n, 3));
-    QnDtype dtype = t->v[first]->type.dtype, to = casts[below(rng, 3)];
+    QnDtype dtype = t->v[first]->type.dtype;
+    struct { /* cast's attributes */
+        QnDtype dtype;
+        bool saturate;
+    } to = { casts[below(rng, 3)], true };
     bool cast = below(rng, 5) == 0;
     QnBodyInstr *x = &t->instr[t->body.n_instr];
     *x = (QnBodyInstr){ .op = cast ? &qn_op_cast : pick_op(dtype, rng), .attr = cast ? &to : NULL };
