@@ -57,14 +57,14 @@ static void run(QnDevice *d, Product what, bool constant, const float *x, const 
 
 static void test_packed_weights(void **state)
 {
-    static float x[2 * 32 * 14 * 14], w[48 * 32 * 9], y1[2 * 48 * 14 * 14], y2[2 * 48 * 14 * 14];
+    static float x[2 * 32 * 14 * 14], w[112 * 168], y1[2 * 48 * 14 * 14], y2[2 * 48 * 14 * 14];
     QnPlanMemory constant, input;
     QnDevice *d;
     fill(x, QN_COUNT(x), 1);
     fill(w, QN_COUNT(w), 2);
     assert_ok(qn_device_open_named("cpu", NULL, &d));
     for (Product what = CONV; what <= MATMUL_TRANS_B; what++) {
-        int64_t bytes = what == CONV ? (int64_t)sizeof w : 112 * 168 * 4;
+        int64_t bytes = what == CONV ? 48 * 32 * 9 * 4 : 112 * 168 * 4;
         run(d, what, true, x, w, y1, &constant);
         run(d, what, false, x, w, y2, &input);
         for (size_t i = 0; i < QN_COUNT(y1); i++)
