@@ -113,6 +113,10 @@ static void max_window(const Walk *k, const Taps *t, int64_t o)
         max_vectors(k, t, y, j, VECTORS);
     for (; j + VW <= k->c; j += VW)
         max_vectors(k, t, y, j, 1);
+    if (j < k->c && k->c >= VW) { /* the last ones once more, with what is left */
+        max_vectors(k, t, y, k->c - VW, 1);
+        j = k->c;
+    }
     for (; j < k->c; j++) {
         float best = -INFINITY;
         EACH_TAP(k->p, t, at)
@@ -208,6 +212,10 @@ static void avg_window(const Walk *k, const Taps *t, int64_t o)
         avg_vectors(k, t, y, j, VECTORS);
     for (; j + VW <= k->c; j += VW)
         avg_vectors(k, t, y, j, 1);
+    if (j < k->c && k->c >= VW) {
+        avg_vectors(k, t, y, k->c - VW, 1);
+        j = k->c;
+    }
     for (; j < k->c; j++) {
         float sum = 0;
         EACH_TAP(k->p, t, at)
