@@ -108,7 +108,7 @@ int64_t qn_cpu_part_begin(int64_t n, int64_t n_parts, int64_t part)
 
 int qn_cpu_threads(const QnPrepared *p)
 {
-    enum { FLOPS_A_NS = 50, BYTES_A_NS = 10, LEAST_NS = 50000 };
+    enum { FLOPS_A_NS = 50, BYTES_A_NS = 10, LEAST_NS = 15000 };
     QnCost c = qn_cost_of(p->node);
     double ns = QN_MAX(c.flops / FLOPS_A_NS, (c.bytes_read + c.bytes_written) / BYTES_A_NS);
     return ns < LEAST_NS ? 1 : p->env->n_threads;
