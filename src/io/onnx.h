@@ -83,7 +83,9 @@ const QnOnnxFunction *qn_onnx_function(const QnOnnxModel *m, const char *domain,
  * SequenceProto or an OptionalProto. The item and what it points to live in the arena. */
 QnStatus qn_onnx_read_value(const char *path, const QnOnnxType *type, QnArena *arena, QnItem **out);
 /* Writes a model; the file is replaced in one step. Weights go to PATH.data beside it if they are
- * over 2 GB, which protobuf does not hold, or if `outside`. */
+ * over 2 GB, which protobuf does not hold, or if `outside`; to PATH.1.data and so on where that is
+ * there already, so that an older model at PATH stays whole until it is replaced. Then its file of
+ * weights goes. */
 QnStatus qn_onnx_write(const QnOnnxModel *m, const char *path, bool outside);
 /* Writes a tensor as a TensorProto. */
 QnStatus qn_onnx_write_tensor(const char *path, const char *name, const QnTensor *t);
