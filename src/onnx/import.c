@@ -146,6 +146,24 @@ static QnStatus note_problem(QnImporter *m, const QnOnnxDef *d, int64_t opset, c
     return m->problems.st;
 }
 
+/* An operator that has no row for this opset: which opsets have one, or what it may be a slip of.
+ */
+static QnStatus note_unknown(QnImporter *m, const QnOnnxDef *d, int64_t opset,
+                             const QnMapping *near)
+{
+    char why[160] = "not supported";
+    const char *name = near->map ? NULL : qn_mapping_nearest(d->op);
+    if (near->map && near->map->until)
+        snprintf(why, sizeof why, "not supported in this opset; in %d to %d it is",
+                 near->map->since, near->map->until);
+    else if (near->map)
+        snprintf(why, sizeof why, "not supported in this opset; from %d on it is",
+                 near->map->since);
+    else if (name)
+        snprintf(why, sizeof why, "not supported; the nearest that is: %s", name);
+    return note_problem(m, d, opset, why);
+}
+
 /* What it reads and makes is held: a graph may end while it is under way. */
 static QnStatus call(QnImporter *m, const QnMapping *map, QnOnnxNode *n)
 {
@@ -169,7 +187,7 @@ static QnStatus run_node(QnImporter *m, const QnOnnxDef *d)
     QN_TRY(bind_node(m, d, &n));
     const QnOnnxFunction *f = qn_onnx_function(m->model, d->domain, d->op);
     if (!f && !qn_mapping_find(d->domain, d->op, n.opset, &map, &near)) {
-        QN_TRY(note_problem(m, d, n.opset, "not supported"));
+        QN_TRY(note_unknown(m, d, n.opset, &near));
         goto passed_over;
     }
     for (int i = 0; i < n.n_in; i++)
