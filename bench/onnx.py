@@ -3,7 +3,8 @@
 
 ./do bench --onnx DIR: every *.onnx below DIR (light_* topologies get random weights), at batch 1 and
 8, and an encoder of BERT-base's shape at 128 tokens. A ratio above 1 means that Quern is faster (or
-smaller). Writes build/bench-onnx.json."""
+smaller); "limit" is the share of Quern's time that the machine's measured limits, arithmetic and
+memory, would allow. Writes build/bench-onnx.json."""
 import argparse
 import json
 import math
@@ -91,7 +92,8 @@ def best(turns):
         if not good:
             continue
         m = {k: statistics.median(t[k] for t in good)
-             for k in ("run_ns", "first_answer_seconds", "peak_rss_bytes")}
+             for k in ("run_ns", "first_answer_seconds", "peak_rss_bytes", "limit_ns")
+             if k in good[0]}
         m["threads"] = threads
         if result is None or m["run_ns"] < result["run_ns"]:
             result = m
@@ -126,6 +128,8 @@ def text(row):
                       ("peak_rss_bytes", "ort")):
         r = ratio(row, key, peer)
         parts.append(f"{r:8.2f}" if r else f"{'-':>8}")
+    q = row["quern"]
+    parts.append(f"{100 * q['limit_ns'] / q['run_ns']:6.0f} %" if q else f"{'-':>8}")
     return " ".join(parts)
 
 
@@ -133,7 +137,7 @@ def main():
     o = parse()
     rows = []
     print(f"{'model, batch':24} {'quern':>14} {'ort':>14} {'openvino':>14}  vs ort vs o.v. "
-          "  first  memory", flush=True)
+          "  first  memory   limit", flush=True)
     for name, path, files in make_models(o):
         rows.append(run_row(o, name, path, files))
         print(text(rows[-1]), flush=True)

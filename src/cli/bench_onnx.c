@@ -2,6 +2,7 @@
 #include "cli/bench.h"
 #include "cli/model_dims.h"
 
+#include "backend/cpu/limits.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "io/npy.h"
@@ -32,7 +33,9 @@ typedef struct Bench {
     double first_s; /* that, compiling and one run */
     double median_ns, best_ns;
     int64_t runs;
-    double flops; /* of a run */
+    double peak_bytes; /* resident, before the limits are measured */
+    double flops;      /* of a run */
+    double limit_ns;   /* the least that the machine's measured limits allow for it */
 } Bench;
 
 /* Floats are normal, everything else zero: a model's integers are indices, and 0 is one. */
@@ -169,16 +172,16 @@ static QnStatus time_runs(Bench *b, const QnBenchOnnx *o)
 
 static QnStatus print(const QnArgs *a, const Bench *b, const QnPlan *p)
 {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    double peak = (double)usage.ru_maxrss * 1024;
     if (!a->json) {
-        char median[QN_STR_NUMBER], best[QN_STR_NUMBER], flops[QN_STR_NUMBER], mem[QN_STR_NUMBER];
-        printf("%s: %s a run (best %s, %lld runs), %s, first answer after %.3f s, %s at most\n",
+        char median[QN_STR_NUMBER], best[QN_STR_NUMBER], limit[QN_STR_NUMBER], flops[QN_STR_NUMBER],
+            mem[QN_STR_NUMBER];
+        printf("%s: %s a run (best %s, %lld runs; the machine's limits allow %s), %s, first answer "
+               "after %.3f s, %s at most\n",
                a->positional[0], qn_str_duration(median, (int64_t)b->median_ns),
                qn_str_duration(best, (int64_t)b->best_ns), (long long)b->runs,
+               qn_str_duration(limit, (int64_t)b->limit_ns),
                qn_str_unit(flops, b->flops / (b->median_ns * 1e-9), "FLOP/s"), b->first_s,
-               qn_str_bytes(mem, (uint64_t)peak));
+               qn_str_bytes(mem, (uint64_t)b->peak_bytes));
         return QN_OK;
     }
     QnStr line = { 0 };
@@ -190,9 +193,10 @@ static QnStatus print(const QnArgs *a, const Bench *b, const QnPlan *p)
     qn_json_put_double(&w, "run_ns", b->median_ns);
     qn_json_put_double(&w, "best_run_ns", b->best_ns);
     qn_json_put_int(&w, "runs", b->runs);
+    qn_json_put_double(&w, "limit_ns", b->limit_ns);
     qn_json_put_double(&w, "flops", b->flops);
     qn_json_put_double(&w, "first_answer_seconds", b->first_s);
-    qn_json_put_double(&w, "peak_rss_bytes", peak);
+    qn_json_put_double(&w, "peak_rss_bytes", b->peak_bytes);
     if (p)
         qn_json_put_int(&w, "planned_peak_bytes", qn_plan_memory(p).planned_peak_bytes);
     qn_json_close(&w);
@@ -203,15 +207,22 @@ static QnStatus print(const QnArgs *a, const Bench *b, const QnPlan *p)
     return st;
 }
 
-static void add_flops(Bench *b, const QnPlan *p)
+static QnStatus add_costs(Bench *b, const QnPlan *p)
 {
-    for (int64_t i = 0; p && i < qn_plan_n_steps(p); i++)
-        b->flops += qn_plan_step(p, i).cost.flops;
+    QnLimits limits;
+    QN_TRY(qn_cpu_limits(&b->device->env, &limits));
+    for (int64_t i = 0; p && i < qn_plan_n_steps(p); i++) {
+        QnCost c = qn_plan_step(p, i).cost;
+        b->flops += c.flops;
+        b->limit_ns += qn_cpu_limit_ns(&limits, &c);
+    }
+    return QN_OK;
 }
 
 QnStatus qn_bench_onnx(const QnArgs *a, const QnBenchOnnx *o)
 {
     Bench b = { 0 };
+    struct rusage usage;
     QnStatus st = qn_cli_device(NULL, o->threads, false, &b.device);
     int64_t start = qn_clock_ns();
     if (st == QN_OK)
@@ -225,7 +236,10 @@ QnStatus qn_bench_onnx(const QnArgs *a, const QnBenchOnnx *o)
     if (st == QN_OK)
         st = time_runs(&b, o);
     const QnPlan *p = st == QN_OK ? qn_model_plan(b.model) : NULL;
-    add_flops(&b, p);
+    getrusage(RUSAGE_SELF, &usage);
+    b.peak_bytes = (double)usage.ru_maxrss * 1024;
+    if (st == QN_OK)
+        st = add_costs(&b, p);
     if (st == QN_OK)
         st = print(a, &b, p);
     if (st == QN_OK && o->profile && !a->json && p)
