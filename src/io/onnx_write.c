@@ -5,12 +5,10 @@
 #include "base/file.h"
 
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #ifdef QN_HAVE_ONNX
 #include "io/onnx.pb-c.h"
-#include "io/onnx_file.h"
+#include "io/onnx_data.h"
 
 /* Protobuf's limit, less room for everything that is not weights. */
 #define INSIDE_MOST (((int64_t)1 << 31) - ((int64_t)64 << 20))
@@ -386,65 +384,6 @@ static int64_t weight_bytes(const QnOnnxGraph *g)
     return sum;
 }
 
-/* PATH.data, PATH.1.data, …: where weights of a model at `path` lie. */
-static char *data_path(QnArena *arena, const char *path, int i)
-{
-    return i ? qn_arena_printf(arena, "%s.%d.data", path, i)
-             : qn_arena_printf(arena, "%s.data", path);
-}
-
-enum { DATA_FILES_MOST = 10 };
-
-/* The model that is there until the new one replaces it reads its own file of weights, so that the
- * new weights go to one of another name. */
-static QnStatus create_data(Writer *w, const char *path, QnFileOut *out, int *number)
-{
-    for (int i = 0; i < DATA_FILES_MOST; i++) {
-        char *name = data_path(w->arena, path, i);
-        if (!name)
-            return QN_ENOMEM;
-        if (qn_file_exists(name))
-            continue;
-        const char *slash = strrchr(name, '/');
-        w->location = slash ? slash + 1 : name;
-        w->outside = out;
-        *number = i;
-        return qn_file_create(out, name);
-    }
-    return qn_fail(QN_EUSAGE,
-                   "%s.data, %s.1.data and so on are all there; remove those that no "
-                   "model reads",
-                   path, path);
-}
-
-/* The model that is about to be replaced, if it can be read. */
-static QnOnnxModel *read_older(const char *path)
-{
-    QnOnnxModel *m = NULL;
-    if (qn_file_exists(path) && qn_onnx_read(path, &m) != QN_OK)
-        qn_error_clear();
-    return m;
-}
-
-/* Once the new model stands, nobody reads the file of weights that the older one had. */
-static void remove_data_of(Writer *w, const QnOnnxModel *older, const char *path, int kept)
-{
-    for (int i = 0; older && i < DATA_FILES_MOST; i++) {
-        char *name = i == kept ? NULL : data_path(w->arena, path, i);
-        const char *slash = name ? strrchr(name, '/') : NULL;
-        for (int64_t k = 0; name && k < older->file->n_mapped; k++)
-            if (!strcmp(older->file->mapped[k].location, slash ? slash + 1 : name))
-                unlink(name);
-    }
-}
-
-/* Which file stands at the path; 0: none. */
-static ino_t file_at(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 ? info.st_ino : 0;
-}
-
 static QnStatus write_with(Writer *w, const QnOnnxModel *m, const char *path)
 {
     Onnx__ModelProto *p = new_model(w, m);
@@ -456,24 +395,16 @@ static QnStatus write_with(Writer *w, const QnOnnxModel *m, const char *path)
 
 QnStatus qn_onnx_write(const QnOnnxModel *m, const char *path, bool outside)
 {
-    QnFileOut data = { 0 };
+    QnOnnxData data = { 0 };
     Writer w = { .arena = qn_arena_new() };
-    int number = -1;
     QN_TRY(w.arena ? QN_OK : QN_ENOMEM);
-    ino_t before = file_at(path);
-    QnOnnxModel *older = read_older(path);
-    if (outside || weight_bytes(m->graph) > INSIDE_MOST)
-        w.st = create_data(&w, path, &data, &number);
+    if (outside || weight_bytes(m->graph) > INSIDE_MOST) {
+        w.st = qn_onnx_data_create(&data, path);
+        w.outside = &data.out;
+        w.location = data.location;
+    }
     QnStatus st = w.st == QN_OK ? write_with(&w, m, path) : w.st;
-    if (st == QN_OK)
-        remove_data_of(&w, older, path, number);
-    qn_onnx_free(older);
-    char *unread = st != QN_OK && number >= 0 && file_at(path) == before
-                       ? data_path(w.arena, path, number)
-                       : NULL;
-    if (unread) /* the new model does not stand */
-        unlink(unread);
-    qn_file_discard(&data);
+    qn_onnx_data_finish(&data, st == QN_OK);
     qn_arena_free(w.arena);
     return st;
 }
