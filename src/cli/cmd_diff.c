@@ -41,14 +41,6 @@ static QnStatus open_side(QnDiff *d, const char *path, QnDiffSide *s)
     return qn_onnx_expose(s->model, d->arena, &s->all);
 }
 
-static bool has_initialiser(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return true;
-    return false;
-}
-
 /* The other model gets what this one got under the same names. */
 static QnStatus share_inputs(const QnDiffSide *a, QnDiffSide *b)
 {
@@ -59,7 +51,7 @@ static QnStatus share_inputs(const QnDiffSide *a, QnDiffSide *b)
             if (!strcmp(ga->input[k].name, name))
                 b->in[i] = a->in[k];
         if (!b->in[i] && gb->input[i].type->kind != QN_ONNX_TYPE_OPTIONAL &&
-            !has_initialiser(gb, name))
+            !qn_onnx_find_init(gb, name))
             return qn_fail(QN_EUSAGE, "%s: its input '%s' is none of %s", b->model->path, name,
                            a->model->path);
     }

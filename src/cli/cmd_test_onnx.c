@@ -71,19 +71,6 @@ static QnStatus find_cases(Cases *c, const char *folder, const char *match, int 
     return st;
 }
 
-static QnStatus number(const QnArgs *a, int option, double otherwise, double *out)
-{
-    char *end;
-    *out = otherwise;
-    if (!a->text[option])
-        return QN_OK;
-    *out = strtod(a->text[option], &end);
-    return *end || end == a->text[option] || !(*out >= 0)
-               ? qn_fail(QN_EUSAGE, "%s: expected a number of at least 0, found '%s'",
-                         options[option].name, a->text[option])
-               : QN_OK;
-}
-
 /* The child: runs the case and sends what came of it. */
 static void child(const QnArgs *a, const char *path, const QnTolerance *tol, int to)
 {
@@ -177,7 +164,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const Tally *)a)->name, ((const Tally *)b)->name);
 }
 
-static void print_tally(const char *head, Tally *t, bool all)
+static void print_tally(const char *head, Tally *t)
 {
     int n = 0;
     while (t[n].name[0])
@@ -185,9 +172,8 @@ static void print_tally(const char *head, Tally *t, bool all)
     qsort(t, (size_t)n, sizeof *t, by_name);
     printf("%-28s %6s %9s %11s %6s\n", head, "pass", "different", "unsupported", "failed");
     for (int i = 0; i < n; i++)
-        if (all || t[i].n[1] + t[i].n[2] + t[i].n[3])
-            printf("%-28s %6lld %9lld %11lld %6lld\n", t[i].name, (long long)t[i].n[0],
-                   (long long)t[i].n[1], (long long)t[i].n[2], (long long)t[i].n[3]);
+        printf("%-28s %6lld %9lld %11lld %6lld\n", t[i].name, (long long)t[i].n[0],
+               (long long)t[i].n[1], (long long)t[i].n[2], (long long)t[i].n[3]);
 }
 
 static QnStatus put_counts(const int64_t *n)
@@ -218,8 +204,8 @@ static QnStatus run_cases(const QnArgs *a, const Cases *cases, int64_t *counts)
     static Tally ops[512], opsets[128];
     QnTolerance tol;
     char opset[16];
-    QN_TRY(number(a, RTOL, 1e-3, &tol.rtol));
-    QN_TRY(number(a, ATOL, 1e-7, &tol.atol));
+    QN_TRY(qn_cli_number(a, RTOL, 1e-3, &tol.rtol));
+    QN_TRY(qn_cli_number(a, ATOL, 1e-7, &tol.atol));
     for (int64_t i = 0; i < cases->n; i++) {
         QnCase c;
         QN_TRY(run_case(a, cases->path[i], &tol, &c));
@@ -236,8 +222,8 @@ static QnStatus run_cases(const QnArgs *a, const Cases *cases, int64_t *counts)
     }
     if (a->json)
         return put_counts(counts);
-    print_tally("operator", ops, false);
-    print_tally("opset", opsets, true);
+    print_tally("operator", ops);
+    print_tally("opset", opsets);
     printf("%lld cases: %lld pass, %lld different, %lld unsupported, %lld failed\n",
            (long long)cases->n, (long long)counts[0], (long long)counts[1], (long long)counts[2],
            (long long)counts[3]);

@@ -201,12 +201,8 @@ static QnStatus check_passed(QnInspectOnnx *v)
 static QnStatus plan(QnInspectOnnx *v, QnGraph *g, QnDevice *d)
 {
     QnPlan *p = NULL;
-    QnPipelineOptions o = { .level = QN_O2,
-                            .keep = qn_device_has_kernel,
-                            .keep_ctx = d,
-                            .tuned = qn_device_is_tuned,
-                            .tuned_ctx = d,
-                            .keep_inputs = true };
+    QnPipelineOptions o = qn_device_passes(d);
+    o.keep_inputs = true;
     QN_TRY(qn_pipeline_run(g, &o));
     QN_TRY(qn_plan_new(g, d, NULL, NULL, &p));
     v->memory = qn_plan_memory(p);

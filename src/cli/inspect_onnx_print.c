@@ -43,28 +43,20 @@ const char *qn_inspect_onnx_type(const QnOnnxType *t, QnArena *arena)
     return text ? qn_arena_printf(arena, "%s]", text) : NULL;
 }
 
-static bool has_initialiser(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return true;
-    return false;
-}
-
 /* Old files list their weights among the inputs. */
 static QnStatus print_values(const QnInspectOnnx *v, const char *head, const QnOnnxInfo *info,
                              int64_t n)
 {
     int64_t width = 0;
     for (int64_t i = 0; i < n; i++)
-        if (!has_initialiser(v->model->graph, info[i].name))
+        if (!qn_onnx_find_init(v->model->graph, info[i].name))
             width = QN_MAX(width, qn_str_columns(info[i].name));
     if (n)
         printf("%s\n", head);
     for (int64_t i = 0; i < n; i++) {
         const char *type = qn_inspect_onnx_type(info[i].type, v->arena);
         QN_TRY(type ? QN_OK : QN_ENOMEM);
-        if (!has_initialiser(v->model->graph, info[i].name))
+        if (!qn_onnx_find_init(v->model->graph, info[i].name))
             printf("  %s%*s  %s\n", info[i].name, (int)(width - qn_str_columns(info[i].name)), "",
                    type);
     }

@@ -82,14 +82,6 @@ QnStatus qn_cli_dims(const QnArgs *a, int option, const QnOnnxModel *m, QnCliDim
     return QN_OK;
 }
 
-static bool has_initialiser(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return true;
-    return false;
-}
-
 /* *known false: what it is, only a run can tell. */
 static QnStatus set_type(const QnOnnxInfo *info, const QnCliDims *dims, int64_t batch,
                          QnArena *arena, QnType *out, bool *known, const char **assumed)
@@ -124,7 +116,7 @@ QnStatus qn_cli_dims_types(const QnOnnxModel *m, QnItem *const *in, const QnCliD
     for (int64_t i = 0; i < g->n_inputs; i++) {
         bool known;
         list[i] = in[i] && in[i]->kind == QN_ITEM_TENSOR ? in[i]->known : NULL;
-        if (list[i] || has_initialiser(g, g->input[i].name))
+        if (list[i] || qn_onnx_find_init(g, g->input[i].name))
             continue;
         QN_TRY(set_type(&g->input[i], dims, batch, arena, &t[i].type, &known, assumed));
         list[i] = known ? &t[i] : NULL;

@@ -61,14 +61,6 @@ static QnStatus read_input(const QnOnnxModel *m, const char *setting, QnArena *a
     return list_inputs(m, what);
 }
 
-static bool has_initialiser(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return true;
-    return false;
-}
-
 QnStatus qn_cli_check_folder(const char *folder, const char *what, int64_t n)
 {
     char path[4096];
@@ -90,7 +82,7 @@ static QnStatus read_folder(const QnOnnxModel *m, const char *folder, QnArena *a
     const QnOnnxGraph *g = m->graph;
     for (int64_t i = 0; i < g->n_inputs; i++)
         needed += g->input[i].type->kind != QN_ONNX_TYPE_OPTIONAL &&
-                  !has_initialiser(g, g->input[i].name);
+                  !qn_onnx_find_init(g, g->input[i].name);
     QN_TRY(qn_cli_check_folder(folder, "input", needed ? g->n_inputs : 0));
     return qn_case_inputs(g, folder, arena, in);
 }
@@ -101,7 +93,7 @@ static QnStatus check_inputs(const QnOnnxModel *m, QnItem *const *in)
     const QnOnnxGraph *g = m->graph;
     for (int64_t i = 0; i < g->n_inputs; i++)
         if (!in[i] && g->input[i].type->kind != QN_ONNX_TYPE_OPTIONAL &&
-            !has_initialiser(g, g->input[i].name)) {
+            !qn_onnx_find_init(g, g->input[i].name)) {
             snprintf(what, sizeof what, "input '%.200s' is missing: --input %.40s=FILE.npy",
                      g->input[i].name, g->input[i].name);
             return list_inputs(m, what);

@@ -40,12 +40,8 @@ static QnStatus open_all(const QnArgs *a, const QnOnnxPlanOptions *o, QnOnnxPlan
     QN_TRY(qn_cli_device(o->device, o->threads, false, &p->device));
     QN_TRY(qn_cli_choices(&p->choices));
     QN_TRY(import(a, o, p));
-    QnPipelineOptions passes = { .level = QN_O2,
-                                 .keep = qn_device_has_kernel,
-                                 .keep_ctx = p->device,
-                                 .tuned = qn_device_is_tuned,
-                                 .tuned_ctx = p->device,
-                                 .keep_inputs = true };
+    QnPipelineOptions passes = qn_device_passes(p->device);
+    passes.keep_inputs = true;
     QN_TRY(qn_pipeline_run(p->graph, &passes));
     return qn_plan_new(p->graph, p->device, NULL, &(QnPlanOptions){ .choices = p->choices },
                        &p->plan);

@@ -44,7 +44,7 @@ typedef struct QnOnnxOpset {
 } QnOnnxOpset;
 
 typedef struct QnOnnxFunction {
-    const char *name, *domain, *overload;
+    const char *name, *domain;
     int n_in, n_out, n_attr, n_default, n_opset;
     const char *const *in, *const *out;
     const char *const *attr;    /* names without a default */
@@ -74,6 +74,8 @@ QnStatus qn_onnx_read(const char *path, QnOnnxModel **out);
 QnStatus qn_onnx_read_bytes(const void *data, size_t bytes, const char *name, const char *folder,
                             QnOnnxModel **out);
 void qn_onnx_free(QnOnnxModel *m);
+/* The initialiser of that name; NULL: there is none. */
+const QnTensor *qn_onnx_find_init(const QnOnnxGraph *g, const char *name);
 /* 0: the model does not import the domain. */
 int64_t qn_onnx_opset(const QnOnnxOpset *opset, int n, const char *domain);
 /* NULL: the model has no such function. */

@@ -202,7 +202,6 @@ static QnStatus read_node(QnOnnxReader *r, const Onnx__NodeProto *p, QnOnnxDef *
         return qn_fail(QN_EFORMAT, "%s: node '%s' names no operator", r->file, or_empty(p->name));
     *d = (QnOnnxDef){ .op = p->op_type,
                       .domain = or_empty(p->domain),
-                      .overload = "",
                       .n_in = (int)p->n_input,
                       .n_out = (int)p->n_output,
                       .n_attr = (int)p->n_attribute };

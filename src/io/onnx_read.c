@@ -153,7 +153,6 @@ static QnStatus read_function(QnOnnxReader *r, const Onnx__FunctionProto *p, QnO
                        r->file, p->name, p->n_input, p->n_output, p->n_attribute, PARAMS_MOST);
     *f = (QnOnnxFunction){ .name = p->name,
                            .domain = p->domain ? p->domain : "",
-                           .overload = "",
                            .n_in = (int)p->n_input,
                            .n_out = (int)p->n_output,
                            .n_attr = (int)p->n_attribute,
@@ -315,5 +314,13 @@ const QnOnnxFunction *qn_onnx_function(const QnOnnxModel *m, const char *domain,
         else
             lo = mid + 1;
     }
+    return NULL;
+}
+
+const QnTensor *qn_onnx_find_init(const QnOnnxGraph *g, const char *name)
+{
+    for (int64_t i = 0; i < g->n_inits; i++)
+        if (!strcmp(g->init[i].name, name))
+            return g->init[i].tensor;
     return NULL;
 }

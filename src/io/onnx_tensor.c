@@ -12,13 +12,6 @@
 /* Whoever walks the rows of an empty tensor shall come to an end. */
 enum { EMPTY_MOST = 1 << 28 };
 
-/* Elements that share a byte: two of four bits. */
-static bool is_packed(QnDtype d)
-{
-    const char *name = qn_dtype_name(d);
-    return !strcmp(name, "i4") || !strcmp(name, "u4") || !strcmp(name, "f4e2m1");
-}
-
 static QnStatus read_shape(const QnOnnxReader *r, const Onnx__TensorProto *p, const char *what,
                            QnShape *s)
 {
@@ -60,10 +53,10 @@ static QnStatus narrow(QnOnnxReader *r, const int32_t *v, QnTensor *t, int64_t n
     unsigned char *d = qn_arena_alloc(r->arena, QN_MAX((size_t)n * size, 1));
     if (!d)
         return QN_ENOMEM;
-    bool packed = is_packed(t->type.dtype);
+    bool packed = qn_onnx_is_packed(t->type.dtype);
     for (int64_t i = 0; i < n; i++) {
         int32_t x = packed ? v[i / 2] >> (i % 2 ? 4 : 0) & 15 : v[i];
-        if (packed && !strcmp(qn_dtype_name(t->type.dtype), "i4"))
+        if (packed && t->type.dtype == QN_DTYPE_I4)
             x = (x ^ 8) - 8;
         uint16_t half = (uint16_t)x;
         if (t->type.dtype == QN_DTYPE_BOOL)
@@ -89,18 +82,17 @@ static QnStatus read_typed(QnOnnxReader *r, const Onnx__TensorProto *p, const ch
     case QN_DTYPE_I64: has = p->n_int64_data, data = p->int64_data; break;
     case QN_DTYPE_I32: has = p->n_int32_data, data = p->int32_data; break;
     default:
-        if (!strcmp(qn_dtype_name(t->type.dtype), "u64") ||
-            !strcmp(qn_dtype_name(t->type.dtype), "u32")) {
+        if (t->type.dtype == QN_DTYPE_U64 || t->type.dtype == QN_DTYPE_U32) {
             has = p->n_uint64_data, data = p->uint64_data;
         } else {
             has = p->n_int32_data, data = p->int32_data;
-            need = is_packed(t->type.dtype) ? (n + 1) / 2 : n;
+            need = qn_onnx_is_packed(t->type.dtype) ? (n + 1) / 2 : n;
         }
     }
     if ((uint64_t)need != has)
         return wrong_length(r, what, &t->type, has, "elements");
     t->data = data;
-    if (!strcmp(qn_dtype_name(t->type.dtype), "u32")) {
+    if (t->type.dtype == QN_DTYPE_U32) {
         uint32_t *d = qn_arena_array(r->arena, (size_t)QN_MAX(n, 1), sizeof *d);
         if (!d)
             return QN_ENOMEM;
@@ -118,7 +110,7 @@ static QnStatus unpack4(QnOnnxReader *r, const unsigned char *p, const char *wha
     int64_t n = qn_shape_count(&t->type.shape);
     QN_TRY(qn_onnx_may_grow(r, what, (uint64_t)n));
     unsigned char *d = qn_arena_alloc(r->arena, (size_t)QN_MAX(n, 1));
-    bool is_signed = !strcmp(qn_dtype_name(t->type.dtype), "i4");
+    bool is_signed = t->type.dtype == QN_DTYPE_I4;
     if (!d)
         return QN_ENOMEM;
     for (int64_t i = 0; i < n; i++) {
@@ -150,10 +142,11 @@ static QnStatus read_raw(QnOnnxReader *r, const unsigned char *p, uint64_t bytes
                          QnTensor *t)
 {
     uint64_t n = (uint64_t)qn_shape_count(&t->type.shape);
-    uint64_t need = is_packed(t->type.dtype) ? (n + 1) / 2 : n * qn_dtype_bytes(t->type.dtype);
+    uint64_t need =
+        qn_onnx_is_packed(t->type.dtype) ? (n + 1) / 2 : n * qn_dtype_bytes(t->type.dtype);
     if (need != bytes)
         return wrong_length(r, what, &t->type, bytes, "bytes");
-    if (is_packed(t->type.dtype))
+    if (qn_onnx_is_packed(t->type.dtype))
         return unpack4(r, p, what, t);
     t->data = p ? p : (const unsigned char *)"";
     if ((uintptr_t)p % qn_dtype_bytes(t->type.dtype)) { /* external data may lie anywhere */
@@ -202,7 +195,7 @@ static QnStatus read_outside(QnOnnxReader *r, const Onnx__TensorProto *p, const 
                        r->file, what);
     if (!has_length) { /* then it is what the shape says */
         uint64_t n = (uint64_t)qn_shape_count(&t->type.shape);
-        length = is_packed(t->type.dtype) ? (n + 1) / 2 : n * qn_dtype_bytes(t->type.dtype);
+        length = qn_onnx_is_packed(t->type.dtype) ? (n + 1) / 2 : n * qn_dtype_bytes(t->type.dtype);
     }
     if (p->has_raw_data || p->n_float_data || p->n_int32_data || p->n_int64_data ||
         p->n_double_data || p->n_uint64_data || p->n_string_data)

@@ -51,11 +51,6 @@ static char **texts(const char *const *s)
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-static bool is_packed(QnDtype d)
-{
-    return d == QN_DTYPE_I4 || d == QN_DTYPE_U4 || d == QN_DTYPE_F4E2M1;
-}
-
 static ProtobufCBinaryData pack4(Writer *w, const unsigned char *v, int64_t n)
 {
     unsigned char *p = take(w, (size_t)(n + 1) / 2);
@@ -111,7 +106,7 @@ static void set_tensor(Writer *w, Onnx__TensorProto *p, const char *name, const 
     }
     p->data_type = qn_onnx_dtype_number(t->type.dtype);
     ProtobufCBinaryData raw = { (size_t)qn_type_bytes(&t->type), (uint8_t *)(uintptr_t)t->data };
-    if (is_packed(t->type.dtype))
+    if (qn_onnx_is_packed(t->type.dtype))
         raw = pack4(w, t->data, n);
     if (w->outside && raw.len >= OUTSIDE_LEAST && w->st == QN_OK) {
         put_outside(w, p, &raw);

@@ -330,12 +330,3 @@ QnStatus qn_pickle_parse(QnArena *arena, const char *name, const void *data, siz
     qn_free(m.memo);
     return st;
 }
-
-const char *qn_pickle_kind_name(QnPickleKind kind)
-{
-    static const char *const names[] = {
-        "None",    "a bool", "an integer", "a float", "a text", "bytes",
-        "a tuple", "a list", "a dict",     "a name",  "a call", "a storage",
-    };
-    return names[kind];
-}

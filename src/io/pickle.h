@@ -50,6 +50,4 @@ typedef struct QnPickleGlobal {
 QnStatus qn_pickle_parse(QnArena *arena, const char *name, const void *data, size_t size,
                          const QnPickleGlobal *globals, int n_globals, const QnPickle **out);
 
-const char *qn_pickle_kind_name(QnPickleKind kind); /* "a list" */
-
 #endif

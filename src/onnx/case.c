@@ -46,14 +46,6 @@ static QnStatus read_values(const char *set, const char *what, const QnOnnxInfo 
     return QN_OK;
 }
 
-static bool has_init(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return true;
-    return false;
-}
-
 /* Old models list their initialisers among the inputs: files are then numbered without them, which
  * the number of files tells. */
 QnStatus qn_case_inputs(const QnOnnxGraph *g, const char *set, QnArena *arena, QnItem **in)
@@ -67,14 +59,14 @@ QnStatus qn_case_inputs(const QnOnnxGraph *g, const char *set, QnArena *arena, Q
     for (int64_t i = 0; i < g->n_inputs; i++) {
         QN_TRY(value_path(set, "input", i, path, sizeof path));
         files += qn_file_exists(path);
-        if (!has_init(g, g->input[i].name))
+        if (!qn_onnx_find_init(g, g->input[i].name))
             info[open++] = g->input[i];
     }
     if (files != open)
         return read_values(set, "input", g->input, g->n_inputs, arena, in);
     QN_TRY(read_values(set, "input", info, open, arena, value));
     for (int64_t i = 0, k = 0; i < g->n_inputs; i++)
-        if (!has_init(g, g->input[i].name))
+        if (!qn_onnx_find_init(g, g->input[i].name))
             in[i] = value[k++];
     return QN_OK;
 }

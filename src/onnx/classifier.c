@@ -30,14 +30,6 @@ static int64_t producer(const QnOnnxGraph *g, const char *name)
     return -1;
 }
 
-static const QnTensor *find_init(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return g->init[i].tensor;
-    return NULL;
-}
-
 /* Back over nodes of these operators; d NULL at an input. */
 static const char *go_back(const QnOnnxGraph *g, const char *name, const char *words,
                            const char *more, const QnOnnxDef **d)
@@ -85,8 +77,8 @@ static QnStatus refuse(const Head *h, const char *output, const QnOnnxDef *d, co
 /* Dims that a Reshape by constants gives to what the file has, if they have no hole. */
 static bool reshaped(const QnOnnxGraph *g, const QnOnnxDef *d, QnShape *out)
 {
-    const QnTensor *to = d->n_in == 2 ? find_init(g, d->in[1]) : NULL;
-    const QnTensor *from = to ? find_init(g, d->in[0]) : NULL;
+    const QnTensor *to = d->n_in == 2 ? qn_onnx_find_init(g, d->in[1]) : NULL;
+    const QnTensor *from = to ? qn_onnx_find_init(g, d->in[0]) : NULL;
     if (!from || to->text || to->type.dtype != QN_DTYPE_I64 || to->type.shape.rank != 1 ||
         to->type.shape.dim[0] > QN_MAX_RANK)
         return false;
@@ -106,7 +98,7 @@ static bool weight_dims(const QnOnnxGraph *g, const char *name, QnShape *out)
 {
     bool turned = false;
     for (int steps = 0; steps < 8; steps++) {
-        const QnTensor *t = find_init(g, name);
+        const QnTensor *t = qn_onnx_find_init(g, name);
         int64_t i = producer(g, name);
         const QnOnnxDef *d = i < 0 ? NULL : &g->node[i];
         if (t)
@@ -199,7 +191,7 @@ static void choose_names(Head *h)
             snprintf(number, sizeof number, "%d", k);
         snprintf(h->weight, sizeof h->weight, "head%s.weight", number);
         snprintf(h->bias, sizeof h->bias, "head%s.bias", number);
-        if (!find_init(h->g, h->weight) && !find_init(h->g, h->bias) &&
+        if (!qn_onnx_find_init(h->g, h->weight) && !qn_onnx_find_init(h->g, h->bias) &&
             producer(h->g, h->weight) < 0 && producer(h->g, h->bias) < 0)
             return;
     }
@@ -274,7 +266,7 @@ static QnStatus drop_unread(QnArena *arena, QnOnnxGraph *g, QnOnnxInit *init)
     QnOnnxInfo *input = qn_arena_array(arena, (size_t)g->n_inputs + 1, sizeof *input);
     QN_TRY(input ? QN_OK : QN_ENOMEM);
     for (int64_t i = 0; i < g->n_inputs; i++)
-        if (!find_init(g, g->input[i].name) || is_read(g, g->input[i].name))
+        if (!qn_onnx_find_init(g, g->input[i].name) || is_read(g, g->input[i].name))
             input[n_inputs++] = g->input[i];
     for (int64_t i = 0; i < g->n_inits; i++)
         if (is_read(g, init[i].name))

@@ -59,11 +59,8 @@ static QnStatus write_inputs(QnImporter *m, const QnGraph *g, QnPlan *p)
 static QnStatus run_graph(QnImporter *m, QnGraph *g, QnItem **items, int64_t n)
 {
     char name[32];
-    QnPipelineOptions o = { .level = m->plain ? QN_O0 : QN_O2,
-                            .keep = qn_device_has_kernel,
-                            .keep_ctx = m->device,
-                            .tuned = qn_device_is_tuned,
-                            .tuned_ctx = m->device };
+    QnPipelineOptions o = qn_device_passes(m->device);
+    o.level = m->plain ? QN_O0 : QN_O2;
     QnPlan *p = NULL;
     QN_TRY(qn_graph_check(g));
     QN_TRY(qn_pipeline_run(g, &o));

@@ -201,7 +201,6 @@ static QnStatus put_ends(Export *e, QnGraph *g, QnOnnxGraph *out)
 static QnStatus put_graph(Export *e, QnGraph *g, QnOnnxGraph *out)
 {
     qn_graph_number(g);
-    e->put.graph = g;
     e->put.n_names = g->n_values;
     e->put.name = qn_arena_array(e->arena, (size_t)g->n_values + 1, sizeof *e->put.name);
     if (!e->put.name)

@@ -43,21 +43,13 @@ QnStatus qn_onnx_input_type(const QnOnnxModel *m, int64_t input, const QnOnnxImp
     return QN_OK;
 }
 
-static bool has_init(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return true;
-    return false;
-}
-
 static QnStatus place_inputs(QnImporter *m, const QnOnnxImportOptions *o)
 {
     const QnOnnxGraph *g = m->model->graph;
     for (int64_t i = 0; i < g->n_inputs; i++) {
         QnType type = { 0 };
         const char *name = g->input[i].name;
-        if (has_init(g, name))
+        if (qn_onnx_find_init(g, name))
             continue;
         const QnTensor *given = o->given ? o->given[i] : NULL;
         if (given)

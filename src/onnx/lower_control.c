@@ -68,7 +68,7 @@ static QnStatus stack(QnOnnxNode *n, int out, const Pile *p, int64_t axis, bool 
             return qn_onnx_refuse(n, "output %d of the body hangs on what is not supported", out);
         QnValue *x = qn_item_value(m->graph, m->epoch, item);
         if (i == 0)
-            QN_TRY(qn_onnx_axis(n, axis, x->type.shape.rank + 1, &at));
+            QN_TRY(qn_onnx_axis(axis, x->type.shape.rank + 1, &at));
         v[i] = qn_unsqueeze(m->graph, x, at);
     }
     n->g = m->graph;
@@ -215,7 +215,7 @@ static QnStatus slice_turn(QnOnnxNode *n, Scan *s, int k, int64_t turn, int64_t 
     QnValue *x = qn_item_value(m->graph, m->epoch, n->in[s->n_state + k]);
     if (qn_value_is_poison(x))
         return qn_graph_check(m->graph);
-    QN_TRY(qn_onnx_axis(n, k < s->in_axes.n ? s->in_axes.v[k] : 0, x->type.shape.rank, &axis));
+    QN_TRY(qn_onnx_axis(k < s->in_axes.n ? s->in_axes.v[k] : 0, x->type.shape.rank, &axis));
     int64_t at = k < s->in_back.n && s->in_back.v[k] ? turns - 1 - turn : turn;
     QnItem *item = qn_importer_item(m, "slice", NULL);
     if (!item)
@@ -261,7 +261,7 @@ static QnStatus scan_length(QnOnnxNode *n, const Scan *s, int64_t *turns)
         int axis;
         if (!t)
             return qn_fail(QN_EDTYPE, "scan input %d is no tensor", k);
-        QN_TRY(qn_onnx_axis(n, k < s->in_axes.n ? s->in_axes.v[k] : 0, t->shape.rank, &axis));
+        QN_TRY(qn_onnx_axis(k < s->in_axes.n ? s->in_axes.v[k] : 0, t->shape.rank, &axis));
         if (k && t->shape.dim[axis] != *turns)
             return qn_fail(QN_ESHAPE, "scan inputs have %lld and %lld turns", (long long)*turns,
                            (long long)t->shape.dim[axis]);

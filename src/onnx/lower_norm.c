@@ -157,7 +157,7 @@ static QnStatus import_layer_norm(QnOnnxNode *n)
     QnDtype stat;
     if (!x)
         return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
-    QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", -1), x->shape.rank, &axis));
+    QN_TRY(qn_onnx_axis(qn_onnx_int(n, "axis", -1), x->shape.rank, &axis));
     QN_TRY(stash_type(n, &stat));
     bool rms = !strcmp(n->op, "RMSNormalization"), has_bias = qn_onnx_has(n, 2);
     bool inside = spans(n, 1, &x->shape, axis) && (!has_bias || spans(n, 2, &x->shape, axis));

@@ -47,7 +47,7 @@ static QnStatus import_scatter(QnOnnxNode *n)
     if (!circular && !qn_onnx_is(n, "mode", "linear", "linear"))
         return qn_onnx_refuse(n, "mode other than 'linear' and 'circular'");
     QnShape s = update->shape, column = { .rank = s.rank }, row = { .rank = s.rank };
-    QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", -2), s.rank, &axis));
+    QN_TRY(qn_onnx_axis(qn_onnx_int(n, "axis", -2), s.rank, &axis));
     int64_t length = s.dim[axis], room = past->shape.dim[axis];
     if (axis == 0)
         return qn_fail(QN_EFORMAT, "axis 0 is the batch");

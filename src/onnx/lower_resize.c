@@ -130,7 +130,7 @@ static QnStatus read_axes(QnOnnxNode *n, int rank, int axes[QN_MAX_RANK], int *c
         return QN_OK;
     *count = given.n;
     for (int i = 0; i < given.n; i++) {
-        QN_TRY(i < rank ? qn_onnx_axis(n, given.v[i], rank, &axes[i])
+        QN_TRY(i < rank ? qn_onnx_axis(given.v[i], rank, &axes[i])
                         : qn_fail(QN_EFORMAT, "%d axes of a tensor of rank %d", given.n, rank));
         if (seen[axes[i]])
             return qn_fail(QN_EFORMAT, "axis %d is named twice", axes[i]);

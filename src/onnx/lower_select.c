@@ -20,7 +20,7 @@ static QnStatus import_one_hot(QnOnnxNode *n)
     if (ids_shape.rank == QN_MAX_RANK)
         return qn_onnx_refuse(n, "indices of rank %d leave no room for an axis", ids_shape.rank);
     QN_TRY(qn_onnx_in_double(n, 1, &depth));
-    QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", -1), ids_shape.rank + 1, &axis));
+    QN_TRY(qn_onnx_axis(qn_onnx_int(n, "axis", -1), ids_shape.rank + 1, &axis));
     if (!(depth >= 0 && depth < 0x1p53))
         return qn_fail(QN_EARG, "the depth is %g", depth);
     level_shape.dim[0] = (int64_t)depth;
@@ -51,7 +51,7 @@ static QnStatus import_compress(QnOnnxNode *n)
     bool flat = !qn_onnx_attr(n, "axis");
     QnShape s = flat ? QN_SHAPE(qn_shape_count(&t->shape)) : t->shape;
     if (!flat)
-        QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", 0), s.rank, &axis));
+        QN_TRY(qn_onnx_axis(qn_onnx_int(n, "axis", 0), s.rank, &axis));
     QN_TRY(qn_onnx_in_array(n, 1, &on, &count));
     if (count > s.dim[axis])
         return qn_fail(QN_ESHAPE, "%lld conditions for %lld elements of axis %d", (long long)count,
@@ -114,7 +114,7 @@ static QnStatus import_center(QnOnnxNode *n)
         return qn_fail(QN_ESHAPE, "%d lengths for %d axes", to.n, axes.n);
     for (int i = 0; i < axes.n; i++) {
         int axis;
-        QN_TRY(qn_onnx_axis(n, axes.v[i], s.rank, &axis));
+        QN_TRY(qn_onnx_axis(axes.v[i], s.rank, &axis));
         if (to.v[i] < 0 || to.v[i] > INT64_C(1) << 47)
             return qn_fail(QN_ESHAPE, "axis %d is to have length %lld", axis, (long long)to.v[i]);
         int64_t more = to.v[i] - s.dim[axis];

@@ -185,7 +185,7 @@ static QnStatus import_split(QnOnnxNode *n)
     int64_t *length = NULL, count = 0, at = 0;
     if (!t)
         return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
-    QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", 0), t->shape.rank, &axis));
+    QN_TRY(qn_onnx_axis(qn_onnx_int(n, "axis", 0), t->shape.rank, &axis));
     QN_TRY(part_lengths(n, t->shape.dim[axis], &length, &count));
     bool keep = qn_onnx_has(n, 1) || qn_onnx_int(n, "keepdims", 1);
     QnValue *x = qn_onnx_in(n, 0);

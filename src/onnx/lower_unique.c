@@ -136,7 +136,7 @@ static QnStatus import_unique(QnOnnxNode *n)
     int64_t count = qn_shape_count(&shape);
     Slices s = { .x = x, .outer = 1, .n = count, .inner = 1 };
     if (qn_onnx_attr(n, "axis")) {
-        QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", 0), shape.rank, &axis));
+        QN_TRY(qn_onnx_axis(qn_onnx_int(n, "axis", 0), shape.rank, &axis));
         s.n = shape.dim[axis];
         for (int i = 0; i < shape.rank; i++)
             *(i < axis ? &s.outer : &s.inner) *= i == axis ? 1 : shape.dim[i];

@@ -46,20 +46,12 @@ static void fill(float *v, const QnShape *s, Role role, uint64_t key)
     }
 }
 
-static const QnTensor *find_init(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return g->init[i].tensor;
-    return NULL;
-}
-
 /* Whether the node makes a float weight of a known shape. */
 static bool is_weight(const QnOnnxGraph *g, const QnOnnxDef *d, QnShape *shape)
 {
     if (strcmp(d->op, "ConstantOfShape") || d->n_in != 1 || d->n_out != 1)
         return false;
-    const QnTensor *t = find_init(g, d->in[0]);
+    const QnTensor *t = qn_onnx_find_init(g, d->in[0]);
     if (!t || t->text || t->type.dtype != QN_DTYPE_I64 || t->type.shape.rank != 1 ||
         t->type.shape.dim[0] > QN_MAX_RANK)
         return false;
@@ -98,7 +90,7 @@ static void drop_unread(QnOnnxGraph *g, QnOnnxInit *init, QnOnnxInfo *input)
 {
     int64_t n = 0, n_inputs = 0;
     for (int64_t i = 0; i < g->n_inputs; i++)
-        if (is_read(g, g->input[i].name) && !find_init(g, g->input[i].name))
+        if (is_read(g, g->input[i].name) && !qn_onnx_find_init(g, g->input[i].name))
             input[n_inputs++] = g->input[i];
     for (int64_t i = 0; i < g->n_inits; i++)
         if (is_read(g, init[i].name))

@@ -36,14 +36,6 @@ struct QnModel {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static bool has_init(const QnOnnxGraph *g, const char *name)
-{
-    for (int64_t i = 0; i < g->n_inits; i++)
-        if (!strcmp(g->init[i].name, name))
-            return true;
-    return false;
-}
-
 static QnStatus list_inputs(QnModel *m)
 {
     const QnOnnxGraph *g = m->file->graph;
@@ -54,7 +46,7 @@ static QnStatus list_inputs(QnModel *m)
     if (!m->in_name || !m->in_index || !m->in)
         return QN_ENOMEM;
     for (int64_t i = 0; i < g->n_inputs; i++) {
-        if (has_init(g, g->input[i].name))
+        if (qn_onnx_find_init(g, g->input[i].name))
             continue;
         m->in_name[m->n_in] = g->input[i].name;
         m->in_index[m->n_in++] = i;
@@ -228,12 +220,8 @@ static QnStatus compile(QnModel *m, bool small, Entry **out)
     Entry *e = qn_alloc(sizeof *e);
     const QnTensor **given = qn_alloc_array((size_t)m->file->graph->n_inputs + 1, sizeof *given);
     QnStatus st = e && given ? describe(m, e, small, given) : QN_ENOMEM;
-    QnPipelineOptions o = { .level = QN_O2,
-                            .keep = qn_device_has_kernel,
-                            .keep_ctx = m->device,
-                            .tuned = qn_device_is_tuned,
-                            .tuned_ctx = m->device,
-                            .keep_inputs = true };
+    QnPipelineOptions o = qn_device_passes(m->device);
+    o.keep_inputs = true;
     if (st == QN_OK)
         st = qn_onnx_import(m->file, m->device, &(QnOnnxImportOptions){ .given = given }, &e->graph,
                             NULL);

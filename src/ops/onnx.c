@@ -236,9 +236,13 @@ int qn_onnx_dtype_number(QnDtype dtype)
     return 0;
 }
 
-QnStatus qn_onnx_axis(const QnOnnxNode *n, int64_t axis, int rank, int *out)
+bool qn_onnx_is_packed(QnDtype dtype)
 {
-    (void)n;
+    return dtype == QN_DTYPE_I4 || dtype == QN_DTYPE_U4 || dtype == QN_DTYPE_F4E2M1;
+}
+
+QnStatus qn_onnx_axis(int64_t axis, int rank, int *out)
+{
     if (axis < -rank || axis >= rank)
         return qn_fail(QN_ESHAPE, "axis %lld is not one of a tensor of rank %d", (long long)axis,
                        rank);

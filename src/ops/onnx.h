@@ -155,9 +155,10 @@ bool qn_onnx_ints(const QnOnnxNode *n, const char *name, QnInts *out);
 /* An ONNX element type (TensorProto.DataType) as ours; false: strings, complex, unknown. */
 bool qn_onnx_dtype(int64_t number, QnDtype *out);
 int qn_onnx_dtype_number(QnDtype dtype);
+bool qn_onnx_is_packed(QnDtype dtype); /* two elements share a byte of a file */
 enum { QN_ONNX_DTYPE_STRING = 8 };
 /* Axis in -rank..rank-1 to 0..rank-1. */
-QnStatus qn_onnx_axis(const QnOnnxNode *n, int64_t axis, int rank, int *out);
+QnStatus qn_onnx_axis(int64_t axis, int rank, int *out);
 
 /* ---- forms that several operators share ---- */
 

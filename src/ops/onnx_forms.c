@@ -94,7 +94,7 @@ QnStatus qn_onnx_arg(QnOnnxNode *n, QnOnnxArg *f)
     QnShape s = t->shape;
     if (s.rank == 0 && (asked == 0 || asked == -1)) /* one element stands at 0 */
         return qn_onnx_out0(n, qn_full(n->g, 0, QN_DTYPE_I64, &s));
-    QN_TRY(qn_onnx_axis(n, asked, s.rank, &axis));
+    QN_TRY(qn_onnx_axis(asked, s.rank, &axis));
     bool keepdims = qn_onnx_int(n, "keepdims", 1) != 0;
     bool last = qn_onnx_int(n, "select_last_index", 0) != 0;
     QnValue *x = qn_onnx_in(n, 0);
@@ -120,7 +120,7 @@ QnStatus qn_onnx_rowwise(QnOnnxNode *n, QnValue *(*f)(QnGraph *g, QnValue *x, in
         two.dim[0] = qn_shape_count(&s);
         flat = true;
     } else {
-        QN_TRY(qn_onnx_axis(n, asked, s.rank, &axis));
+        QN_TRY(qn_onnx_axis(asked, s.rank, &axis));
         for (int i = 0; i < s.rank; i++)
             two.dim[i >= axis] *= s.dim[i];
     }

@@ -26,11 +26,6 @@ int64_t qn_put_opset(const QnOnnxPut *p)
     return p->opset;
 }
 
-QnGraph *qn_put_graph(const QnOnnxPut *p)
-{
-    return p->graph;
-}
-
 const char *qn_put_value(QnOnnxPut *p, const QnValue *v)
 {
     if (!v || v->id >= p->n_names)
@@ -132,7 +127,6 @@ QnOnnxDef *qn_put_node(QnOnnxPut *p, const char *op, const char *const *in, int 
         n_in--;
     *d = (QnOnnxDef){ .op = op,
                       .domain = "",
-                      .overload = "",
                       .n_in = n_in,
                       .n_out = n_out,
                       .in = copy_names(p, in, n_in),

@@ -7,8 +7,8 @@
 
 typedef struct QnOnnxDef QnOnnxDef; /* a node of a file */
 struct QnOnnxDef {                  /* a node */
-    const char *name; /* its own, else that of its first output, else its operator's */
-    const char *op, *domain, *overload; /* domain "" for ai.onnx */
+    const char *name;        /* its own, else that of its first output, else its operator's */
+    const char *op, *domain; /* domain "" for ai.onnx */
     int n_in, n_out;
     const char *const *in; /* "": absent */
     const char *const *out;
@@ -24,7 +24,6 @@ typedef struct QnOnnxInit {
 /* What has been written so far; src/onnx/export.c begins and ends it. */
 typedef struct QnOnnxPut {
     QnArena *arena;
-    QnGraph *graph;
     int64_t opset;
     const char **name; /* by the values' ids; NULL: not named yet */
     int64_t n_names, n_fresh;
@@ -35,7 +34,6 @@ typedef struct QnOnnxPut {
     QnStatus st;
 } QnOnnxPut;
 
-QnGraph *qn_put_graph(const QnOnnxPut *p);
 /* The name of a value that stands before the node that is written. */
 const char *qn_put_value(QnOnnxPut *p, const QnValue *v);
 /* A name that nobody has; `what` says for what. */

@@ -177,7 +177,7 @@ static QnStatus import_amounts(QnOnnxNode *n, int rank, QnPadAttr *out)
     out->before.n = out->after.n = rank;
     for (int i = 0; i < axes.n; i++) {
         int axis;
-        QN_TRY(qn_onnx_axis(n, axes.v[i], rank, &axis));
+        QN_TRY(qn_onnx_axis(axes.v[i], rank, &axis));
         out->before.v[axis] = pads.v[i];
         out->after.v[axis] = pads.v[axes.n + i];
     }

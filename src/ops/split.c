@@ -170,7 +170,7 @@ static QnStatus split_import(QnOnnxNode *n)
     if (!t)
         return qn_fail(QN_EDTYPE, "input 0 must be a tensor of numbers");
     int64_t length;
-    QN_TRY(qn_onnx_axis(n, qn_onnx_int(n, "axis", 0), t->shape.rank, &axis));
+    QN_TRY(qn_onnx_axis(qn_onnx_int(n, "axis", 0), t->shape.rank, &axis));
     length = t->shape.dim[axis];
     QN_TRY(import_sizes(n, length, &size, &count));
     for (int64_t i = 0; i < count; i++) {

@@ -74,7 +74,7 @@ static QnStatus tile_import(QnOnnxNode *n)
         int axis;
         QN_TRY(qn_onnx_in_double(n, 1, &times));
         QN_TRY(qn_onnx_in_double(n, 2, &where));
-        QN_TRY(qn_onnx_axis(n, (int64_t)where, rank, &axis));
+        QN_TRY(qn_onnx_axis((int64_t)where, rank, &axis));
         for (repeats.n = 0; repeats.n < rank; repeats.n++)
             repeats.v[repeats.n] = repeats.n == axis ? (int64_t)times : 1;
     }

@@ -6,13 +6,6 @@
 
 #include <string.h>
 
-const char *qn_work_name(QnWorkKind kind)
-{
-    static const char *const names[QN_WORK_KINDS] = { "gemm",      "conv", "depthwise",
-                                                      "attention", "move", "update" };
-    return names[kind];
-}
-
 void qn_count_fini(QnCount *c)
 {
     qn_free(c->work);

@@ -17,8 +17,6 @@ typedef enum QnWorkKind {
     QN_WORK_KINDS
 } QnWorkKind;
 
-const char *qn_work_name(QnWorkKind kind);
-
 /* One kernel, `count` times. Products are m x n x k, `groups` of them. */
 typedef struct QnWork {
     QnWorkKind kind;

@@ -46,3 +46,12 @@ void qn_device_free(QnDevice *d, void *p, size_t bytes)
     d->backend->free(d, p, bytes);
     d->now_bytes -= bytes;
 }
+
+QnPipelineOptions qn_device_passes(QnDevice *d)
+{
+    return (QnPipelineOptions){ .level = QN_O2,
+                                .keep = qn_device_has_kernel,
+                                .keep_ctx = d,
+                                .tuned = qn_device_is_tuned,
+                                .tuned_ctx = d };
+}

@@ -32,6 +32,9 @@ struct QnDevice {
 
 QnStatus qn_device_open(const QnBackend *backend, const QnDeviceOptions *options, QnDevice **out);
 
+/* The passes that a graph for this device goes through: all, and its kernels are asked. */
+QnPipelineOptions qn_device_passes(QnDevice *d);
+
 /* NULL with QN_ENOMEM recorded, which says how many bytes and what is already taken. */
 void *qn_device_alloc(QnDevice *d, size_t bytes);
 void qn_device_free(QnDevice *d, void *p, size_t bytes);

@@ -269,13 +269,10 @@ static QnStatus build_eval(QnSession *s)
 static QnStatus optimise(const QnSession *s, QnGraph *g, bool no_passes)
 {
     const QnRecipe *r = s->recipe;
-    QnPipelineOptions o = { .level = no_passes ? QN_O0 : (QnLevel)r->level,
-                            .off = no_passes ? NULL : r->passes_off,
-                            .keep = qn_device_has_kernel,
-                            .keep_ctx = s->device,
-                            .tuned = qn_device_is_tuned,
-                            .tuned_ctx = s->device,
-                            .memory_budget_bytes = r->memory_budget_bytes };
+    QnPipelineOptions o = qn_device_passes(s->device);
+    o.level = no_passes ? QN_O0 : (QnLevel)r->level;
+    o.off = no_passes ? NULL : r->passes_off;
+    o.memory_budget_bytes = r->memory_budget_bytes;
     return qn_pipeline_run(g, &o);
 }
 

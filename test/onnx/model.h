@@ -57,14 +57,9 @@ QN_UNUSED static QnOnnxDef *made_node(Made *m, const char *op, const char *const
                                       const char *const *out, int n_out)
 {
     QnOnnxDef *d = &m->node[m->graph.n_nodes++];
-    *d = (QnOnnxDef){ .name = out[0],
-                      .op = op,
-                      .domain = "",
-                      .overload = "",
-                      .n_in = n_in,
-                      .n_out = n_out,
-                      .in = in,
-                      .out = out };
+    *d = (QnOnnxDef){
+        .name = out[0], .op = op, .domain = "", .n_in = n_in, .n_out = n_out, .in = in, .out = out
+    };
     return d;
 }
 

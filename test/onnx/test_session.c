@@ -42,6 +42,11 @@ static void test_shapes(void **state)
             assert_true(((const float *)y)[n - 1] == 2 * (float)n);
         }
     assert_int_equal(qn_model_plan_count(m), 4);
+    uint64_t calls = qn_alloc_count(); /* what is compiled runs without memory of its own */
+    assert_ok(qn_model_set(m, "x", &(QnType){ .dtype = QN_DTYPE_F32, .shape = QN_SHAPE(3) }, x));
+    assert_ok(qn_model_run(m));
+    assert_ok(qn_model_get(m, "y", &type, &y));
+    assert_int_equal(qn_alloc_count(), calls);
     assert_int_equal(qn_model_set(m, "x", &(QnType){ .dtype = QN_DTYPE_F64 }, x), QN_ESHAPE);
     assert_int_equal(qn_model_set(m, "z", &(QnType){ .dtype = QN_DTYPE_F32 }, x), QN_ENOTFOUND);
     assert_int_equal(qn_model_get(m, "z", &type, &y), QN_ENOTFOUND);

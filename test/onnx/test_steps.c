@@ -160,7 +160,6 @@ static QnStatus run_gradient(One *c, const char *last_input, const float *x)
     };
     for (int i = 0; i < 3; i++) {
         node[i].domain = node[i].domain ? node[i].domain : "";
-        node[i].overload = "";
     }
     QnOnnxInfo input[] = { { "x", &any } };
     QnOnnxInfo output[] = { { "dx", &any }, { "dm", &any }, { "m", &any } };
