@@ -4,7 +4,7 @@ set(tools "${PROJECT_SOURCE_DIR}/tools")
 set(quern_includes "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include" "${gen}"
     "${gen}/include")
 
-file(GLOB sources CONFIGURE_DEPENDS src/*/*.c src/backend/*/*.c)
+file(GLOB sources CONFIGURE_DEPENDS src/*/*.c src/backend/*/*.c src/plan/models/*.c)
 file(GLOB cli_sources CONFIGURE_DEPENDS src/cli/*.c)
 file(GLOB op_sources CONFIGURE_DEPENDS src/ops/*.c)
 file(GLOB isa_sources CONFIGURE_DEPENDS src/backend/cpu/isa/*.c)
