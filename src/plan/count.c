@@ -205,6 +205,13 @@ done:
     return st;
 }
 
+static QnStatus add_launches(const QnFamily *f, const QnCountRequest *r, QnCount *out)
+{
+    QnWork w = { .kind = QN_WORK_MOVE,
+                 .count = (double)f->launches + (double)f->example_launches * (double)r->batch };
+    return w.count > 0 ? add_work(out, &w) : QN_OK;
+}
+
 QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *null_device,
                         QnCount *out)
 {
@@ -217,6 +224,7 @@ QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *nul
         QN_TRY(count_layers(m, r, null_device, layers, out));
     else
         QN_TRY(count_once(m, r, null_device, 0, out));
+    QN_TRY(add_launches(m->family, r, out));
     out->examples = (double)r->batch;
     out->tokens = m->family->image
                       ? 0

@@ -73,22 +73,52 @@ QnTier qn_measured_tier(const char *framework)
 typedef struct Reading {
     const char *const *cell; /* by COLUMNS */
     double number, batch;
-    int64_t size; /* side or tokens, 0: not said */
 } Reading;
 
-/* "224", "800x1333", "seq384": the first number. Token streams ("in128/out128", "tg128") have their
- * own model of cost, which is not here. */
-static bool read_size(const char *text, int64_t *size)
+typedef struct Size {
+    int64_t dim[4]; /* of an image, or tokens */
+    int n;          /* 0: not said */
+} Size;
+
+/* "224", "800x1333", "832-1344", "128x128x128x4", "seq384"; the name of a data set stands for what
+ * its model takes. Token streams ("in128/out128", "tg128") have their own model of cost, which is
+ * not here. */
+static bool read_size(const char *text, Size *size)
 {
-    *size = 0;
+    static const char *const sets[] = { "KiTS19" };
+    *size = (Size){ 0 };
     if (!text[0])
         return true;
+    for (int i = 0; i < QN_COUNT(sets); i++)
+        if (!strcmp(text, sets[i]))
+            return true;
     if (!strncmp(text, "seq", 3))
         text += 3;
-    char *end;
-    long n = strtol(text, &end, 10);
-    *size = n;
-    return end != text && n > 0 && n < 1 << 20 && (!*end || *end == 'x');
+    while (size->n < QN_COUNT(size->dim)) {
+        char *end;
+        long n = strtol(text, &end, 10);
+        if (end == text || n < 1 || n >= 1 << 20)
+            return false;
+        size->dim[size->n++] = n;
+        if (!*end)
+            return true;
+        if (*end != 'x' && *end != '-')
+            return false;
+        text = end + 1;
+    }
+    return false;
+}
+
+static void set_size(const QnFamily *f, const Size *s, QnCountRequest *q)
+{
+    if (!f->image) {
+        q->sequence = s->dim[0];
+        return;
+    }
+    int volume = f->depth && s->n > 2; /* slices come first, channels last */
+    q->depth = volume ? s->dim[0] : 0;
+    q->image = s->dim[volume];
+    q->width = s->n > 1 ? s->dim[volume + 1] : 0;
 }
 
 /* Sequences that were packed or sorted by length are shorter than what they are called. */
@@ -115,17 +145,21 @@ static bool read_unit(const Reading *r, const QnCount *c, QnMeasured *m)
         double scale;
     } units[] = {
         { "img/s", false, false, false, 1 },     { "seq/s", false, false, false, 1 },
-        { "samples/s", false, false, false, 1 }, { "tok/s", false, true, false, 1 },
-        { "tok/s/GPU", false, true, true, 1 },   { "ms/batch", true, false, false, 1e3 },
-        { "ms/iter", true, false, false, 1e3 },  { "s/iter", true, false, false, 1 },
+        { "samples/s", false, false, false, 1 }, { "volumes/s", false, false, false, 1 },
+        { "tok/s", false, true, false, 1 },      { "tok/s/GPU", false, true, true, 1 },
+        { "ms/batch", true, false, false, 1e3 }, { "ms/iter", true, false, false, 1e3 },
+        { "s/iter", true, false, false, 1 },     { "ms/img", true, false, true, 1e3 },
+        { "s/img", true, false, true, 1 },       { "ms_p90_latency", true, false, true, 1e3 },
     };
     for (int i = 0; i < QN_COUNT(units); i++) {
         if (strcmp(r->cell[UNIT], units[i].unit) != 0)
             continue;
         double items = units[i].tokens ? c->tokens : c->examples;
         m->is_time = units[i].is_time;
-        m->per_step =
-            units[i].is_time ? units[i].scale : items * (units[i].of_one ? 1 : m->request.n_cards);
+        if (units[i].is_time)
+            m->per_step = units[i].scale / (units[i].of_one ? items : 1);
+        else
+            m->per_step = items * (units[i].of_one ? 1 : m->request.n_cards);
         m->measured_s = m->is_time ? m->value / m->per_step : m->per_step / m->value;
         return m->per_step > 0;
     }
@@ -144,7 +178,7 @@ static const char *express(const QnCatalogue *c, QnCounts *counts, const Reading
 {
     const QnModel *model;
     const char *const *cell = r->cell;
-    int64_t size = r->size;
+    Size size;
     m->request.train = !strcmp(m->task, "train");
     if (qn_model_find(m->model, &model) != QN_OK)
         return "no builder for this model";
@@ -159,15 +193,15 @@ static const char *express(const QnCatalogue *c, QnCounts *counts, const Reading
     if (strstr(cell[FRAMEWORK], " TP") || strstr(cell[FRAMEWORK], " PP") ||
         strstr(cell[FRAMEWORK], " CP"))
         return "tensor, pipeline or context parallel, which is not modelled yet";
-    read_real_length(cell[FLAG], &size);
+    read_real_length(cell[FLAG], &size.dim[0]);
     m->request.tier = qn_measured_tier(m->framework);
     m->request.no_update = strstr(cell[FLAG], "no optimizer step") != NULL;
     QnCountRequest q = { .train = m->request.train,
                          .low = qn_numbers_low(m->request.numbers, m->request.train),
                          .batch = (int64_t)r->batch };
     if (!q.batch) /* what most scripts take */
-        q.batch = model->family->image ? 64 : 8;
-    *(model->family->image ? &q.image : &q.sequence) = size;
+        q.batch = model->family->batch ? model->family->batch : model->family->image ? 64 : 8;
+    set_size(model->family, &size, &q);
     if (qn_counts_get(counts, model, &q, &m->count) != QN_OK)
         return "the graph cannot be built at this size";
     if (!read_unit(r, m->count, m))

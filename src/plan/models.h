@@ -13,20 +13,42 @@ typedef struct QnModel {
     const QnFamily *family;
     int64_t size[QN_MODEL_SIZES]; /* what they mean is the family's business */
     double params;                /* published, in millions; 0: not known */
-    const char *source;           /* of params */
+    const char *source;           /* of params and gmacs */
+    double gmacs;  /* published, 1e9 multiply-adds of one example forward; 0: not known */
+    int64_t image; /* height of its images, 0: its family's */
 } QnModel;
 
-/* How models of a kind are built. */
+/* What a step takes. */
+typedef struct QnStepInput {
+    int64_t batch;
+    int64_t channels, depth, height, width; /* of images; depth 0: they are flat */
+    int64_t sequence;                       /* tokens; 0: it takes images */
+    bool train;
+} QnStepInput;
+
+/* How models of a kind are built: by build or by step. */
 struct QnFamily {
     const char *name;
-    int64_t image;    /* side of its images where nothing else is said, 0: it takes tokens */
-    int64_t sequence; /* tokens likewise */
-    /* Scores (rows, classes) or (B,T,classes) of x: images (N,3,H,W) or tokens (B,T).
-     * layers > 0 replaces the model's number of equal layers. */
+    /* what it takes where nothing else is said */
+    int64_t image;    /* height of its images, 0: it takes tokens */
+    int64_t width;    /* 0: as wide as high */
+    int64_t depth;    /* slices of a volume, 0: images are flat */
+    int64_t channels; /* 0: 3 */
+    int64_t sequence; /* tokens */
+    int64_t batch;    /* examples that a device is usually given, 0: 64 images or 8 sequences */
+    /* Scores (rows, classes) or (B,T,classes) of x: images (N,C,H,W), volumes (N,C,D,H,W) or tokens
+     * (B,T). Its loss is cross-entropy over the last axis. layers > 0 replaces the model's number
+     * of equal layers. */
     QnValue *(*build)(QnNet *net, const QnModel *m, QnValue *x, int64_t layers);
+    /* For what does not fit that: makes its own inputs (qn_step_image, qn_input) and returns the
+     * loss, a scalar, of a step of training, else what it predicts; more by qn_graph_output. */
+    QnValue *(*step)(QnNet *net, const QnModel *m, const QnStepInput *in, int64_t layers);
     int layers;     /* size[layers - 1] is the number of equal layers, 0: they are not equal */
     bool generates; /* token by token, with a cache of keys and values */
     bool adam;      /* what it is usually trained with; else momentum */
+    /* Small kernels that the graph does not have, e.g. of sorting out overlapping boxes: of a step,
+     * and as many more for each example. */
+    int64_t launches, example_launches;
 };
 
 /* All of them, family by family; NULL: there is no i-th. */
@@ -40,6 +62,11 @@ typedef struct QnModelList {
     const QnModel *models;
     int n;
 } QnModelList;
+/* Input "x" in the net's dtype: (N,C,H,W), or (N,C,D,H,W) where the family's images have depth. */
+QnValue *qn_step_image(QnNet *net, const QnStepInput *in);
+/* Mean cross-entropy of scores (..., classes) with labels from the input `name`. */
+QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
+
 extern const QnModelList qn_models_resnet, qn_models_cnn, qn_models_decoder, qn_models_encoder;
 
 #endif

@@ -5,28 +5,42 @@
 typedef struct Build {
     QnGraph *g;
     QnNet net;
-    QnValue *scores, *loss;
+    QnValue *result; /* loss or scores */
 } Build;
 
-static QnValue *input_of(const QnModel *m, const QnCountRequest *r, const Build *b)
+QnStepInput qn_step_input(const QnModel *m, const QnCountRequest *r)
 {
-    int64_t side = r->image ? r->image : m->family->image;
-    if (side)
-        return qn_input(b->g, "x", b->net.dtype, &QN_SHAPE(r->batch, 3, side, side));
-    int64_t length = r->sequence ? r->sequence : m->family->sequence;
-    return qn_input(b->g, "x", QN_DTYPE_I64, &QN_SHAPE(r->batch, length));
+    const QnFamily *f = m->family;
+    QnStepInput in = { .batch = r->batch, .train = r->train };
+    if (!f->image) {
+        in.sequence = r->sequence ? r->sequence : f->sequence;
+        return in;
+    }
+    int64_t own = m->image ? m->image : f->image;
+    in.channels = f->channels ? f->channels : 3;
+    in.height = r->image ? r->image : own;
+    in.width = r->width ? r->width : !r->image && f->width ? f->width : in.height;
+    if (f->depth)
+        in.depth = r->depth ? r->depth : r->image ? r->image : f->depth;
+    return in;
 }
 
-/* Cross-entropy of each row of scores, over the last axis. */
-static void add_loss(Build *b)
+QnValue *qn_step_image(QnNet *net, const QnStepInput *in)
 {
-    const QnShape *s = &b->scores->type.shape;
-    if (qn_value_is_poison(b->scores) || !s->rank)
-        return;
+    QnShape s = in->depth ? QN_SHAPE(in->batch, in->channels, in->depth, in->height, in->width)
+                          : QN_SHAPE(in->batch, in->channels, in->height, in->width);
+    return qn_input(net->g, "x", net->dtype, &s);
+}
+
+QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores)
+{
+    const QnShape *s = &scores->type.shape;
+    if (qn_value_is_poison(scores) || !s->rank)
+        return scores;
     int64_t classes = s->dim[s->rank - 1], rows = qn_shape_count(s) / QN_MAX(classes, 1);
-    QnValue *flat = qn_reshape(b->g, b->scores, &QN_SHAPE(rows, classes));
-    QnValue *labels = qn_input(b->g, "y", QN_DTYPE_I64, &QN_SHAPE(rows));
-    b->loss = qn_cross_entropy(b->g, flat, labels, 0, -100, QN_REDUCTION_MEAN);
+    QnValue *flat = qn_reshape(net->g, scores, &QN_SHAPE(rows, classes));
+    QnValue *labels = qn_input(net->g, name, QN_DTYPE_I64, &QN_SHAPE(rows));
+    return qn_cross_entropy(net->g, flat, labels, 0, -100, QN_REDUCTION_MEAN);
 }
 
 /* The same graph with products in 16 bits. */
@@ -34,13 +48,12 @@ static QnStatus mix(Build *b)
 {
     QnGraph *mixed;
     QnValue **map;
-    QnValue **of = b->loss ? &b->loss : &b->scores;
     QN_TRY(qn_precision(b->g, QN_DTYPE_F16, &mixed, &map, NULL));
     for (int64_t i = 0; i < b->net.n_params; i++) {
         b->net.params[i].state = map[b->net.params[i].state->id];
         b->net.params[i].name = qn_node_label(b->net.params[i].state->node);
     }
-    *of = map[(*of)->id];
+    b->result = map[b->result->id];
     b->net.g = mixed;
     qn_graph_free(b->g);
     b->g = mixed;
@@ -56,7 +69,18 @@ static QnStatus add_update(const QnModel *m, Build *b)
         };
     QnValue *lr = qn_input(b->g, "lr", QN_DTYPE_F32, &(QnShape){ 0 });
     QnValue *step = qn_input(b->g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
-    return qn_optim_minimise(&b->net, &o, b->loss, lr, step, NULL);
+    return qn_optim_minimise(&b->net, &o, b->result, lr, step, NULL);
+}
+
+static QnValue *forward(const QnModel *m, const QnCountRequest *r, int64_t layers, QnNet *net)
+{
+    QnStepInput in = qn_step_input(m, r);
+    if (m->family->step)
+        return m->family->step(net, m, &in, layers);
+    QnValue *x = in.height ? qn_step_image(net, &in)
+                           : qn_input(net->g, "x", QN_DTYPE_I64, &QN_SHAPE(in.batch, in.sequence));
+    QnValue *scores = m->family->build(net, m, x, layers);
+    return in.train ? qn_step_cross_entropy(net, "y", scores) : scores;
 }
 
 static QnStatus build(const QnModel *m, const QnCountRequest *r, int64_t layers, Build *b)
@@ -68,11 +92,9 @@ static QnStatus build(const QnModel *m, const QnCountRequest *r, int64_t layers,
     b->net.dtype = r->low == 2 ? QN_DTYPE_F16 : QN_DTYPE_F32;
     if (r->train)
         b->net.key = qn_input(b->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
-    b->scores = m->family->build(&b->net, m, input_of(m, r, b), layers);
-    if (r->train)
-        add_loss(b);
+    b->result = forward(m, r, layers, &b->net);
     QN_TRY(qn_graph_check(b->g));
-    QN_TRY(qn_graph_output(b->g, r->train ? "loss" : "scores", r->train ? b->loss : b->scores));
+    QN_TRY(qn_graph_output(b->g, r->train ? "loss" : "scores", b->result));
     if (r->low == 1)
         QN_TRY(mix(b));
     if (r->train)

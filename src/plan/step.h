@@ -9,6 +9,8 @@ typedef struct QnStep {
     double params;
 } QnStep;
 
+/* What a request leaves open is the model's own. */
+QnStepInput qn_step_input(const QnModel *m, const QnCountRequest *r);
 /* layers 0: as many as the model has. */
 QnStatus qn_step_build(const QnModel *m, const QnCountRequest *r, int64_t layers, QnStep *out);
 
