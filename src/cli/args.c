@@ -9,10 +9,20 @@
 QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help);
 void qn_args_help(const QnCommand *c, FILE *out);
 
+const QnCommand *qn_cli_sub(const QnCommand *c, const char *word)
+{
+    for (int i = 0; c->subs && c->subs[i]; i++)
+        if (!strcmp(strrchr(c->subs[i]->name, ' ') + 1, word))
+            return c->subs[i];
+    return NULL;
+}
+
 static int find_option(const QnCommand *c, const char *word, size_t n)
 {
     for (int i = 0; i < c->n_options; i++) {
         const QnOption *o = &c->options[i];
+        if (!o->name)
+            continue;
         bool by_letter = n == 2 && word[0] == '-' && o->letter && word[1] == o->letter;
         if (by_letter || (strlen(o->name) == n && !strncmp(o->name, word, n)))
             return i;
@@ -107,12 +117,24 @@ QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help)
     return QN_OK;
 }
 
+static void print_subs(const QnCommand *c, FILE *out)
+{
+    if (!c->subs)
+        return;
+    fprintf(out, "\nCommands of quern %s, each with options of its own:\n", c->name);
+    for (int i = 0; c->subs[i]; i++)
+        fprintf(out, "  %-12s %s\n", strrchr(c->subs[i]->name, ' ') + 1, c->subs[i]->summary);
+    fprintf(out, "quern %s COMMAND --help shows them.\n", c->name);
+}
+
 void qn_args_help(const QnCommand *c, FILE *out)
 {
     fprintf(out, "usage: quern %s %s\n\n%s.\n\n", c->name, c->usage, c->summary);
     for (int i = 0; i < c->n_options; i++) {
         const QnOption *o = &c->options[i];
         char head[64];
+        if (!o->name)
+            continue;
         snprintf(head, sizeof head, "%s%c%s%s%s%s", o->letter ? "-" : "  ",
                  o->letter ? o->letter : ' ', o->letter ? ", " : " ", o->name, o->value ? " " : "",
                  o->value ? o->value : "");
@@ -120,4 +142,5 @@ void qn_args_help(const QnCommand *c, FILE *out)
     }
     if (c->examples)
         fprintf(out, "\nExamples:\n%s", c->examples);
+    print_subs(c, out);
 }

@@ -25,7 +25,7 @@ typedef enum QnOptionKind {
 } QnOptionKind;
 
 typedef struct QnOption {
-    const char *name; /* "--seed" */
+    const char *name; /* "--seed"; NULL: the number is another command's */
     char letter;      /* 'o' for -o; 0: none */
     QnOptionKind kind;
     const char *value; /* what stands for it in help: "N" */
@@ -40,8 +40,8 @@ typedef struct QnArgs {
     const struct QnCommand *command;
     const char *positional[QN_ARGS_MAX];
     int n_positional;
-    const char *text[32]; /* by option number; NULL: not given; flags: "" */
-    int64_t number[32];
+    const char *text[64]; /* by option number; NULL: not given; flags: "" */
+    int64_t number[64];
     const char *many[QN_ARGS_MAX];
     int many_of[QN_ARGS_MAX]; /* number of the option that many[i] was given to */
     int n_many;
@@ -51,7 +51,8 @@ typedef struct QnArgs {
 } QnArgs;
 
 typedef struct QnCommand {
-    const char *name, *summary;
+    const char *name; /* "plan", or of a command of it "plan devices" */
+    const char *summary;
     const char *usage;    /* "RECIPE [options]" */
     const char *examples; /* lines */
     const QnOption *options;
@@ -59,7 +60,12 @@ typedef struct QnCommand {
     int min_positional, max_positional;
     bool hidden;           /* for the developers of Quern: not in help and manual */
     int (*run)(QnArgs *a); /* gives the exit code */
+    const struct QnCommand *const
+        *subs; /* commands of its own, by its first word; ends with NULL */
 } QnCommand;
+
+/* The command of `c` that is called `word`, or NULL. */
+const QnCommand *qn_cli_sub(const QnCommand *c, const char *word);
 
 /* Prints this thread's error to stderr in one line (with --json, as an object to stdout too) and
  * gives the exit code that fits its status. */

@@ -42,12 +42,15 @@ static void print_command(FILE *out, const QnCommand *c)
     put(out, c->summary);
     fputs(".\n", out);
     for (int i = 0; i < c->n_options; i++)
-        print_option(out, &c->options[i]);
+        if (c->options[i].name)
+            print_option(out, &c->options[i]);
     if (c->examples) {
         fputs(".PP\n.nf\n", out);
         put(out, c->examples);
         fputs(".fi\n", out);
     }
+    for (int i = 0; c->subs && c->subs[i]; i++)
+        print_command(out, c->subs[i]);
 }
 
 void qn_docs_manual(FILE *out)

@@ -58,6 +58,15 @@ static const QnCommand *find_command(const char *name)
     return NULL;
 }
 
+/* The command that the words begin with; *n: how many of them name it. */
+static const QnCommand *command_of(int argc, char **argv, int *n)
+{
+    const QnCommand *c = argc > 0 ? find_command(argv[0]) : NULL;
+    const QnCommand *sub = c && argc > 1 ? qn_cli_sub(c, argv[1]) : NULL;
+    *n = sub ? 2 : 1;
+    return sub ? sub : c;
+}
+
 static QnStatus unknown_command(const char *name)
 {
     const char *names[QN_COUNT(qn_cli_commands)];
@@ -129,7 +138,8 @@ int main(int argc, char **argv)
         return QN_EXIT_USAGE;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-        const QnCommand *c = argc > 2 ? find_command(argv[2]) : NULL;
+        int n;
+        const QnCommand *c = command_of(argc - 2, argv + 2, &n);
         if (c)
             qn_args_help(c, stdout);
         else
@@ -140,13 +150,14 @@ int main(int argc, char **argv)
         print_version();
         return finish(&a, QN_EXIT_OK);
     }
-    a.command = find_command(argv[1]);
+    int n;
+    a.command = command_of(argc - 1, argv + 1, &n);
     if (!a.command) {
         unknown_command(argv[1]);
         return qn_cli_fail(&a);
     }
     bool help = false;
-    if (qn_args_parse(&a, argc - 2, argv + 2, &help) != QN_OK)
+    if (qn_args_parse(&a, argc - 1 - n, argv + 1 + n, &help) != QN_OK)
         return qn_cli_fail(&a);
     if (help) {
         qn_args_help(a.command, stdout);

@@ -1,4 +1,6 @@
-/* quern plan: what its two files share. */
+/* quern plan: what its files share. Each command of it is one file that ends in a QnCommand, with a
+ * row in cmd_plan.c. Options that mean the same in several commands have one number and one row
+ * here; a command's own begin at QN_PLAN_OWN. */
 #ifndef QN_CLI_PLAN_H
 #define QN_CLI_PLAN_H
 
@@ -7,7 +9,6 @@
 
 enum {
     QN_PLAN_TASK,
-    QN_PLAN_GPU,
     QN_PLAN_PRECISION,
     QN_PLAN_STACK,
     QN_PLAN_BATCH,
@@ -16,13 +17,40 @@ enum {
     QN_PLAN_SAMPLES,
     QN_PLAN_EPOCHS,
     QN_PLAN_TOKENS,
+    QN_PLAN_DEVICES,
+    QN_PLAN_JSON,
+    QN_PLAN_GPU,
     QN_PLAN_BUDGET,
     QN_PLAN_DEADLINE,
     QN_PLAN_SCORE,
     QN_PLAN_FIT,
     QN_PLAN_HOLD_OUT,
-    QN_PLAN_JSON,
+    QN_PLAN_OWN = 40,
 };
+
+/* clang-format off */
+#define QN_PLAN_OPTIONS_MODEL                                                                      \
+    [QN_PLAN_TASK] = { "--task", 0, QN_OPTION_TEXT, "train|infer", "default train", 0, 0 },        \
+    [QN_PLAN_PRECISION] = { "--precision", 0, QN_OPTION_TEXT, "NAME",                              \
+                            "fp32 tf32 fp16-amp bf16-amp fp16 bf16 int8 fp8; default: the "        \
+                            "device's best", 0, 0 },                                               \
+    [QN_PLAN_STACK] = { "--stack", 0, QN_OPTION_TEXT, "NAME",                                      \
+                        "the software: quern (default), pytorch, compiled, tensorrt …", 0, 0 },    \
+    [QN_PLAN_BATCH] = { "--batch", 0, QN_OPTION_TEXT, "N|auto",                                    \
+                        "examples of one device; auto (default): the fastest that fits, up to 256",\
+                        0, 0 },                                                                    \
+    [QN_PLAN_IMAGE] = { "--image", 0, QN_OPTION_INT, "N", "side of the images", 1, 1 << 14 },      \
+    [QN_PLAN_SEQUENCE] = { "--sequence", 0, QN_OPTION_INT, "N", "tokens of an example", 1, 1 << 24 }
+#define QN_PLAN_OPTIONS_WORK                                                                       \
+    [QN_PLAN_SAMPLES] = { "--samples", 0, QN_OPTION_TEXT, "N",                                     \
+                          "examples of the data set: 50000, 1.2e6, 300k", 0, 0 },                  \
+    [QN_PLAN_EPOCHS] = { "--epochs", 0, QN_OPTION_TEXT, "N", "passes over it; default 1", 0, 0 },  \
+    [QN_PLAN_TOKENS] = { "--tokens", 0, QN_OPTION_TEXT, "N", "tokens to go through: 1e9, 300M", 0, 0 }
+#define QN_PLAN_OPTIONS_OUTPUT                                                                     \
+    [QN_PLAN_DEVICES] = { "--devices", 0, QN_OPTION_TEXT, "FILE.csv",                              \
+                          "devices besides those of the catalogue, in its columns", 0, 0 },        \
+    [QN_PLAN_JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a line", 0, 0 }
+/* clang-format on */
 
 enum { QN_PLAN_MOST = 512 };
 
@@ -32,9 +60,16 @@ typedef struct QnPlanTable {
     int n;
 } QnPlanTable;
 
+/* quern plan MODEL. */
+QnStatus qn_plan_offer(const QnArgs *a);
 /* The table, sorted by speed, and the recommendation. */
 QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t);
 /* --score and --fit. */
 QnStatus qn_plan_measured(const QnArgs *a);
+
+/* The catalogue, and the rows of --devices. */
+QnStatus qn_plan_catalogue(const QnArgs *a, QnCatalogue *c);
+/* A size: digits, a fraction, an exponent, and k, M, G, B or T for powers of a thousand. */
+QnStatus qn_plan_number(const QnArgs *a, int option, double otherwise, double *out);
 
 #endif

@@ -74,32 +74,42 @@ static QnStatus read_field(const QnTable *t, int64_t row, int column, const Fiel
 }
 
 /* What one row alone cannot show to be wrong. */
-static QnStatus check_card(const QnTable *t, int64_t row, const QnCatalogue *c, const QnCard *card)
+static QnStatus check_card(const QnTable *t, int64_t row, const QnCatalogue *c, int before,
+                           const QnCard *card)
 {
     long long line = (long long)t->line[row];
-    for (int i = 0; i < c->n_cards; i++)
-        if (!strcasecmp(c->cards[i].name, card->name))
-            return qn_fail(QN_EFORMAT, "%s:%lld: '%s' stands in line %lld already", t->path, line,
-                           card->name, (long long)t->line[i]);
+    for (int i = 0; i < c->n_cards; i++) {
+        if (strcasecmp(c->cards[i].name, card->name) != 0)
+            continue;
+        if (i < before)
+            return qn_fail(QN_EFORMAT, "%s:%lld: '%s' is in the catalogue already", t->path, line,
+                           card->name);
+        return qn_fail(QN_EFORMAT, "%s:%lld: '%s' stands in line %lld already", t->path, line,
+                       card->name, (long long)t->line[i - before]);
+    }
     return QN_OK;
 }
 
+/* The rows behind those that are there. */
 static QnStatus read_cards(QnCatalogue *c, const QnTable *t)
 {
-    int column[QN_COUNT(fields)];
+    int column[QN_COUNT(fields)], before = c->n_cards;
+    QnCard *cards = qn_arena_array(c->arena, (size_t)(before + t->n_rows) + 1, sizeof *cards);
     for (int i = 0; i < QN_COUNT(fields); i++)
         QN_TRY(qn_table_column(t, fields[i].column, &column[i]));
-    c->cards = qn_arena_array(c->arena, (size_t)t->n_rows + 1, sizeof *c->cards);
-    if (!c->cards)
+    if (!cards)
         return QN_ENOMEM;
+    if (before)
+        memcpy(cards, c->cards, (size_t)before * sizeof *cards);
+    c->cards = cards;
     for (int64_t row = 0; row < t->n_rows; row++) {
         QnCard *card = &c->cards[c->n_cards];
         for (int i = 0; i < QN_COUNT(fields); i++)
             QN_TRY(read_field(t, row, column[i], &fields[i], card));
-        QN_TRY(check_card(t, row, c, card));
+        QN_TRY(check_card(t, row, c, before, card));
         c->n_cards++;
     }
-    return c->n_cards ? QN_OK : qn_fail(QN_EFORMAT, "%s: no devices", t->path);
+    return c->n_cards > before ? QN_OK : qn_fail(QN_EFORMAT, "%s: no devices", t->path);
 }
 
 QnStatus qn_catalogue_parse(QnCatalogue *c, const char *path, const char *text, size_t bytes)
@@ -112,6 +122,19 @@ QnStatus qn_catalogue_parse(QnCatalogue *c, const char *path, const char *text, 
     qn_table_fini(&t);
     if (st != QN_OK)
         qn_catalogue_fini(c);
+    return st;
+}
+
+QnStatus qn_catalogue_add(QnCatalogue *c, const char *path, const char *text, size_t bytes)
+{
+    QnTable t = { 0 };
+    QnCatalogue before = *c;
+    QnStatus st = qn_table_parse(&t, c->arena, path, text, bytes);
+    if (st == QN_OK)
+        st = read_cards(c, &t);
+    qn_table_fini(&t);
+    if (st != QN_OK)
+        *c = before;
     return st;
 }
 

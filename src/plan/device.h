@@ -23,6 +23,8 @@ typedef struct QnCatalogue {
  * have, ranges, names that occur twice; an error names file and line. */
 QnStatus qn_catalogue_open(QnCatalogue *c);
 QnStatus qn_catalogue_parse(QnCatalogue *c, const char *path, const char *text, size_t bytes);
+/* More rows, of a file with the same columns; on failure the catalogue is as before. */
+QnStatus qn_catalogue_add(QnCatalogue *c, const char *path, const char *text, size_t bytes);
 void qn_catalogue_fini(QnCatalogue *c);
 /* By name, in any case; the part that only one name has will do ("a100 sxm4 80"). An error names
  * what is nearest. */

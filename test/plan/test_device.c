@@ -48,6 +48,29 @@ static void test_rows(void **state)
     assert_fails(parse(&c, HEAD ROW("X", "8") ROW("x", "8")), QN_EFORMAT, "line 2 already");
 }
 
+/* Rows of one's own come behind the embedded ones, or not at all. */
+static void test_more_rows(void **state)
+{
+    QnCatalogue c;
+    static const char more[] = HEAD ROW("X", "8") ROW("Y", "16");
+    static const char again[] = HEAD ROW("Z", "8") ROW("rtx 4090", "16");
+    static const char twice[] = HEAD ROW("Z", "8") ROW("z", "16");
+    const QnCard *card;
+    assert_ok(qn_catalogue_open(&c));
+    int n = c.n_cards;
+    assert_ok(qn_catalogue_add(&c, "m.csv", more, strlen(more)));
+    assert_int_equal(c.n_cards, n + 2);
+    assert_ok(qn_catalogue_find(&c, "Y", &card));
+    assert_true(card->memory_gb == 16);
+    assert_ok(qn_catalogue_find(&c, "RTX 4090", &card));
+    assert_fails(qn_catalogue_add(&c, "m.csv", again, strlen(again)), QN_EFORMAT,
+                 "m.csv:3: 'rtx 4090' is in the catalogue already");
+    assert_fails(qn_catalogue_add(&c, "m.csv", twice, strlen(twice)), QN_EFORMAT,
+                 "m.csv:3: 'z' stands in line 2 already");
+    assert_int_equal(c.n_cards, n + 2);
+    qn_catalogue_fini(&c);
+}
+
 static void test_coefficients(void **state)
 {
     QnCoefs c;

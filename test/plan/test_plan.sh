@@ -22,6 +22,11 @@ expect()
 
 expect 0 "139 devices, every row checked" devices
 expect 0 '"name": "A100 SXM4 80GB"' devices --json
+expect 0 "RTX 4090 " devices consumer ada
+expect 2 "no device has 'zx81'" devices zx81
+expect 0 "Commands of quern plan" --help
+expect 0 "usage: quern plan devices" devices --help
+expect 2 "plan devices has no option --batch" devices --batch 3
 expect 0 "gpt2_xl" models
 expect 0 "the fastest is" resnet50 --batch 32 --gpu all
 expect 0 '"device": "RTX 4090", "count": 2' resnet18 --gpu "RTX 4090:2" --batch 8 --json
@@ -31,6 +36,8 @@ expect 0 "nothing fits" gpt3_175b --gpu "RTX 4090" --task infer --precision fp16
 expect 2 "did you mean 'resnet50'" resnet5
 expect 2 "did you mean 'RTX 4090'" resnet50 --gpu "RTX 409O"
 expect 2 "expected a number of devices" resnet50 --gpu "RTX 4090:0"
+expect 2 "expected auto or a whole number" resnet50 --batch 0
+expect 2 "such as 50000, 1.5e9 or 300k" resnet50 --samples 3Q
 expect 2 "no precision 'fp17'" resnet50 --precision fp17
 expect 2 "expected train or infer" resnet50 --task serve
 expect 2 "--deadline" resnet50 --deadline soon --samples 10
