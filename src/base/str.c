@@ -231,3 +231,15 @@ const char *qn_str_nearest(const char *word, const char *const *known, int n)
     }
     return nearest;
 }
+
+bool qn_str_is_listed(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    while (list && *list) {
+        size_t item = strcspn(list, ",");
+        if (item == n && !memcmp(list, name, n))
+            return true;
+        list += item + (list[item] == ',');
+    }
+    return false;
+}

@@ -29,6 +29,9 @@ QnStatus qn_str_take(QnStr *str, char **text);
 /* Columns that UTF-8 text takes in a terminal, one a code point. */
 int64_t qn_str_columns(const char *text);
 
+/* Whether a list such as "cse,fuse" has the name; NULL is an empty list. */
+bool qn_str_is_listed(const char *list, const char *name);
+
 /* The known word that `word` may be a slip of, or NULL where none is near. */
 const char *qn_str_nearest(const char *word, const char *const *known, int n);
 

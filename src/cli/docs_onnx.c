@@ -1,5 +1,7 @@
 /* docs/onnx.md: which operators of ONNX are read, as what, and which are not. */
 #include "cli/docs.h"
+
+#include "base/str.h"
 #include "onnx/mapping.h"
 #include "onnx/spec.h"
 
@@ -28,10 +30,17 @@ static bool is_same(const Row *a, const Row *b)
     return !strcmp(a->m.map->name, b->m.map->name) && !strcmp(domain_of(a), domain_of(b));
 }
 
-/* Written by the operator itself, or as it is read. */
+/* As it is read, or by any operator's own hand. */
 static bool is_exported(const QnMapping *m)
 {
-    return m->op && (m->op->onnx_put || !m->map->import);
+    int n;
+    const QnOp *const *ops = qn_op_all(&n);
+    if (m->op && !m->op->onnx_put && !m->map->import)
+        return true;
+    for (int i = 0; i < n; i++)
+        if (!m->map->domain && qn_str_is_listed(ops[i]->onnx_writes, m->map->name))
+            return true;
+    return false;
 }
 
 static void print_opsets(FILE *out, const Row *row, int n)

@@ -234,6 +234,7 @@ struct QnOp {
     /* The way back: the node as nodes of ONNX's opset 17 or newer (ops/onnx_put.h). NULL: a row
      * without a function is written as it is read; composites without either are lowered. */
     QnStatus (*onnx_put)(struct QnOnnxPut *p, const QnNode *n);
+    const char *onnx_writes; /* all that onnx_put writes: "Gemm,MatMul"; the writer checks it */
 
     const QnSample *samples;
     int n_samples;

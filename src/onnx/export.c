@@ -130,6 +130,7 @@ static QnStatus put_node(Export *e, const QnNode *n)
     if (n->op->traits & QN_STATE)
         return put_state(e, n);
     const QnOnnxMap *m = row_for(n->op, e->put.opset);
+    e->put.writes = n->op->onnx_put ? n->op->onnx_writes : NULL;
     if (n->op->onnx_put) {
         QN_TRY(n->op->onnx_put(&e->put, n));
         return qn_put_status(&e->put);

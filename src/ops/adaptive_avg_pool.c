@@ -158,6 +158,7 @@ const QnOp qn_op_adaptive_avg_pool = {
     .lower = adaptive_avg_pool_lower,
     QN_ONNX(adaptive_avg_pool_onnx),
     .onnx_put = adaptive_avg_pool_put,
+    .onnx_writes = "GlobalAveragePool",
     QN_SAMPLES(adaptive_avg_pool_samples),
 };
 #endif

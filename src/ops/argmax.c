@@ -170,6 +170,7 @@ const QnOp qn_op_argmax = {
     .device = QN_TEXT(argmax),
     .call = argmax_call,
     .onnx_put = argmax_put,
+    .onnx_writes = "ArgMax",
     QN_ONNX(argmax_onnx),
     QN_SAMPLES(argmax_samples),
 };

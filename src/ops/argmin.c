@@ -170,6 +170,7 @@ const QnOp qn_op_argmin = {
     .device = QN_TEXT(argmin),
     .call = argmin_call,
     .onnx_put = argmin_put,
+    .onnx_writes = "ArgMin",
     QN_ONNX(argmin_onnx),
     QN_SAMPLES(argmin_samples),
 };

@@ -267,6 +267,7 @@ const QnOp qn_op_attention = {
     .device = QN_TEXT(attention),
     .call = attention_call,
     .onnx_put = attention_put,
+    .onnx_writes = "Add,MatMul,Mul,Softmax,Transpose",
     QN_SAMPLES(attention_samples),
 };
 #endif

@@ -155,6 +155,7 @@ const QnOp qn_op_avg_pool = {
     .call = avg_pool_call,
     QN_ONNX(avg_pool_onnx),
     .onnx_put = avg_pool_put,
+    .onnx_writes = "AveragePool",
     QN_SAMPLES(avg_pool_samples),
 };
 #endif

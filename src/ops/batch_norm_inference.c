@@ -86,6 +86,7 @@ const QnOp qn_op_batch_norm_inference = {
     .infer = batch_norm_inference_infer,
     .lower = batch_norm_inference_lower,
     .onnx_put = batch_norm_inference_put,
+    .onnx_writes = "BatchNormalization",
     QN_SAMPLES(batch_norm_inference_samples),
 };
 #endif

@@ -179,6 +179,7 @@ const QnOp qn_op_cast = {
     .device = QN_TEXT(cast),
     QN_ONNX(cast_onnx),
     .onnx_put = cast_put,
+    .onnx_writes = "Cast",
     QN_SAMPLES(cast_samples),
 };
 #endif

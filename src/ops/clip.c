@@ -121,6 +121,7 @@ const QnOp qn_op_clip = {
     .map = &(const QnMapInfo){ .ref = clip_ref, .ref_int_attr = clip_ref_int, .flops = 2 },
     .device = QN_TEXT(clip),
     .onnx_put = clip_put,
+    .onnx_writes = "Clip",
     QN_ONNX(clip_onnx),
     QN_SAMPLES(clip_samples),
 };

@@ -189,6 +189,7 @@ const QnOp qn_op_concat = {
     .call = concat_call,
     QN_ONNX(concat_onnx),
     .onnx_put = concat_put,
+    .onnx_writes = "Concat",
     QN_SAMPLES(concat_samples),
 };
 #endif

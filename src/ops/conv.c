@@ -205,6 +205,7 @@ const QnOp qn_op_conv = {
     .call = conv_call,
     QN_ONNX(conv_onnx),
     .onnx_put = conv_put,
+    .onnx_writes = "Conv",
     QN_SAMPLES(conv_samples),
 };
 #endif

@@ -113,6 +113,7 @@ const QnOp qn_op_embedding = {
     .device = QN_TEXT(embedding),
     .call = embedding_call,
     .onnx_put = embedding_put,
+    .onnx_writes = "Gather",
     QN_SAMPLES(embedding_samples),
 };
 #endif

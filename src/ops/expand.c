@@ -117,6 +117,7 @@ const QnOp qn_op_expand = {
     .grad = expand_grad,
     QN_ONNX(expand_onnx),
     .onnx_put = expand_put,
+    .onnx_writes = "Expand",
     QN_SAMPLES(expand_samples),
 };
 #endif

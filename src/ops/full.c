@@ -119,6 +119,7 @@ const QnOp qn_op_full = {
     .ref = full_ref,
     QN_ONNX(full_onnx),
     .onnx_put = full_put,
+    .onnx_writes = "Expand,Identity",
     QN_SAMPLES(full_samples),
 };
 #endif

@@ -78,6 +78,7 @@ const QnOp qn_op_gelu = {
     .device = QN_TEXT(gelu),
     QN_ONNX(gelu_onnx),
     .onnx_put = gelu_put,
+    .onnx_writes = "Add,Erf,Gelu,Mul",
     QN_SAMPLES(gelu_samples),
 };
 #endif

@@ -77,6 +77,7 @@ const QnOp qn_op_gelu_tanh = {
     .map = &(const QnMapInfo){ .ref = gelu_tanh_ref, .flops = 24 },
     .device = QN_TEXT(gelu_tanh),
     .onnx_put = gelu_tanh_put,
+    .onnx_writes = "Add,Gelu,Mul,Tanh",
     QN_SAMPLES(gelu_tanh_samples),
 };
 #endif

@@ -244,6 +244,7 @@ const QnOp qn_op_layer_norm = {
     .device = QN_TEXT(layer_norm),
     .call = layer_norm_call,
     .onnx_put = layer_norm_put,
+    .onnx_writes = "LayerNormalization",
     QN_SAMPLES(layer_norm_samples),
 };
 #endif

@@ -140,6 +140,7 @@ const QnOp qn_op_log_softmax = {
     .call = log_softmax_call,
     QN_ONNX(log_softmax_onnx),
     .onnx_put = log_softmax_put,
+    .onnx_writes = "LogSoftmax",
     QN_SAMPLES(log_softmax_samples),
 };
 #endif

@@ -394,6 +394,7 @@ const QnOp qn_op_matmul = {
     .call = matmul_call,
     QN_ONNX(matmul_onnx),
     .onnx_put = matmul_put,
+    .onnx_writes = "Add,Gemm,MatMul,Transpose",
     QN_SAMPLES(matmul_samples),
 };
 #endif

@@ -163,6 +163,7 @@ const QnOp qn_op_max_pool = {
     .call = max_pool_call,
     QN_ONNX(max_pool_onnx),
     .onnx_put = max_pool_put,
+    .onnx_writes = "MaxPool",
     QN_SAMPLES(max_pool_samples),
 };
 #endif

@@ -110,6 +110,7 @@ const QnOp qn_op_mean = {
     .call = mean_call,
     QN_ONNX(mean_onnx),
     .onnx_put = mean_put,
+    .onnx_writes = "ReduceMean",
     QN_SAMPLES(mean_samples),
 };
 #endif

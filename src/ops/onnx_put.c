@@ -1,4 +1,6 @@
 #include "ops/onnx_put.h"
+
+#include "base/str.h"
 #include "ops/util.h"
 
 #include <stdio.h>
@@ -117,6 +119,11 @@ QnOnnxDef *qn_put_node(QnOnnxPut *p, const char *op, const char *const *in, int 
 {
     if (is_lost(p))
         return NULL;
+    if (p->writes && !qn_str_is_listed(p->writes, op)) {
+        qn_put_fail(p, qn_fail(QN_EINTERNAL, "%s is written, but its operator lists only %s", op,
+                               p->writes));
+        return NULL;
+    }
     QnOnnxDef *d = qn_arena_alloc(p->arena, sizeof *d);
     QnStatus st = QN_GROW(p->node, p->cap_node, p->n_node);
     if (!d || st != QN_OK) {

@@ -31,6 +31,7 @@ typedef struct QnOnnxPut {
     int64_t n_node, cap_node;
     QnOnnxInit *init;
     int64_t n_init, cap_init;
+    const char *writes; /* what the operator at hand says it writes; NULL: anything */
     QnStatus st;
 } QnOnnxPut;
 

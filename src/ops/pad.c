@@ -246,6 +246,7 @@ const QnOp qn_op_pad = {
     .device = QN_TEXT(pad),
     .call = pad_call,
     .onnx_put = pad_put,
+    .onnx_writes = "Pad",
     QN_ONNX(pad_onnx),
     QN_SAMPLES(pad_samples),
 };

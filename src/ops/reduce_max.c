@@ -141,6 +141,7 @@ const QnOp qn_op_reduce_max = {
     .call = reduce_max_call,
     QN_ONNX(reduce_max_onnx),
     .onnx_put = reduce_max_put,
+    .onnx_writes = "ReduceMax",
     QN_SAMPLES(reduce_max_samples),
 };
 #endif

@@ -141,6 +141,7 @@ const QnOp qn_op_reduce_min = {
     .call = reduce_min_call,
     QN_ONNX(reduce_min_onnx),
     .onnx_put = reduce_min_put,
+    .onnx_writes = "ReduceMin",
     QN_SAMPLES(reduce_min_samples),
 };
 #endif

@@ -169,6 +169,7 @@ const QnOp qn_op_reshape = {
     .inplace = 1,
     QN_ONNX(reshape_onnx),
     .onnx_put = reshape_put,
+    .onnx_writes = "Reshape",
     QN_SAMPLES(reshape_samples),
 };
 #endif

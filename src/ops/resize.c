@@ -352,6 +352,7 @@ const QnOp qn_op_resize = {
     .device = QN_TEXT(resize),
     .call = resize_call,
     .onnx_put = resize_put,
+    .onnx_writes = "Resize",
     QN_SAMPLES(resize_samples),
 };
 #endif

@@ -157,6 +157,7 @@ const QnOp qn_op_slice = {
     .call = slice_call,
     QN_ONNX(slice_onnx),
     .onnx_put = slice_put,
+    .onnx_writes = "Slice",
     QN_SAMPLES(slice_samples),
 };
 #endif

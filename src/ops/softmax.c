@@ -141,6 +141,7 @@ const QnOp qn_op_softmax = {
     .call = softmax_call,
     QN_ONNX(softmax_onnx),
     .onnx_put = softmax_put,
+    .onnx_writes = "Softmax",
     QN_SAMPLES(softmax_samples),
 };
 #endif

@@ -230,6 +230,7 @@ const QnOp qn_op_split = {
     .call = split_call,
     QN_ONNX(split_onnx),
     .onnx_put = split_put,
+    .onnx_writes = "Split",
     QN_SAMPLES(split_samples),
 };
 #endif

@@ -142,6 +142,7 @@ const QnOp qn_op_sum = {
     .call = sum_call,
     QN_ONNX(sum_onnx),
     .onnx_put = sum_put,
+    .onnx_writes = "ReduceSum",
     QN_SAMPLES(sum_samples),
 };
 #endif

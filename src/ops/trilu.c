@@ -126,6 +126,7 @@ const QnOp qn_op_trilu = {
     .device = QN_TEXT(trilu),
     .call = trilu_call,
     .onnx_put = trilu_put,
+    .onnx_writes = "Trilu",
     QN_ONNX(trilu_onnx),
     QN_SAMPLES(trilu_samples),
 };

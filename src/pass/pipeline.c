@@ -40,19 +40,6 @@ const QnPassEntry *qn_pipeline_find(const char *name)
     return NULL;
 }
 
-/* Whether the comma-separated list holds the name. */
-static bool is_listed(const char *list, const char *name)
-{
-    size_t n = strlen(name);
-    while (list && *list) {
-        size_t item = strcspn(list, ",");
-        if (item == n && !memcmp(list, name, n))
-            return true;
-        list += item + (list[item] == ',');
-    }
-    return false;
-}
-
 static QnStatus check_list(const char *list)
 {
     while (list && *list) {
@@ -102,7 +89,7 @@ QnStatus qn_pipeline_run(QnGraph *g, const QnPipelineOptions *o)
         *o->report = (QnPipelineReport){ .nodes_before = g->n_nodes };
     QN_TRY(dump(g, o, "input"));
     for (int i = 0; i < QN_COUNT(passes); i++) {
-        if (passes[i].level > o->level || is_listed(o->off, passes[i].name))
+        if (passes[i].level > o->level || qn_str_is_listed(o->off, passes[i].name))
             continue;
         if (run_one(g, o, &passes[i]) != QN_OK)
             return qn_fail_prefix("pass %s", passes[i].name);
