@@ -1,23 +1,5 @@
 #include "pass/live.h"
 
-bool qn_live_is_view(const QnNode *n)
-{
-    return (n->op->traits & QN_VIEW) && n->out[0].type.layout == QN_LAYOUT_PLAIN &&
-           n->in[0]->type.layout == QN_LAYOUT_PLAIN;
-}
-
-const QnValue *qn_live_root(const QnValue *v)
-{
-    for (;;) {
-        if (qn_live_is_view(v->node))
-            v = v->node->in[0];
-        else if (v->node->op->traits & QN_EFFECT)
-            v = v->node->in[1];
-        else
-            return v;
-    }
-}
-
 QnStatus qn_live_users(QnGraph *g, QnArena *tmp, QnUsers *u)
 {
     qn_graph_number(g);
@@ -56,6 +38,7 @@ QnStatus qn_live_users(QnGraph *g, QnArena *tmp, QnUsers *u)
 
 typedef struct Life {
     QnGraph *graph;
+    QnReads reads;
     int64_t *last;  /* by root's id: the last reading node; n_nodes: never dies */
     bool *in_state; /* by value id: computed in a state's memory */
     bool *gone;     /* by value id: its memory went over to a result */
@@ -84,16 +67,15 @@ static bool may_overlap(const QnNode *n, int in, int out)
 /* Whether the assign's value may be computed where the state lies: all others have read it then. */
 static bool is_placed(const Life *l, const QnNode *assign)
 {
-    const QnValue *s = assign->in[0], *r = qn_live_root(assign->in[1]);
+    const QnValue *s = assign->in[0], *r = l->reads.root[assign->in[1]->id];
     const QnNode *p = r->node;
     if ((p->op->traits & QN_LEAF) || l->in_state[r->id])
         return false;
-    for (const QnNode *n = p; n; n = n->next) {
-        for (int i = 0; i < n->n_in; i++) {
-            if (n->in[i] && n != assign && !qn_live_is_view(n) && qn_live_root(n->in[i]) == s &&
-                (n != p || !may_overlap(n, i, r->index)))
-                return false;
-        }
+    for (int64_t k = l->reads.start[s->id]; k < l->reads.start[s->id + 1]; k++) {
+        const QnRead *read = &l->reads.list[k];
+        if (read->node->id >= p->id && read->node != assign &&
+            (read->node != p || !may_overlap(p, read->in, r->index)))
+            return false;
     }
     return true;
 }
@@ -101,6 +83,7 @@ static bool is_placed(const Life *l, const QnNode *assign)
 static QnStatus fill(Life *l, QnArena *tmp)
 {
     QnGraph *g = l->graph;
+    QN_TRY(qn_reads_init(g, tmp, &l->reads));
     l->last = qn_arena_array(tmp, (size_t)g->n_values + 1, sizeof *l->last);
     l->in_state = qn_arena_array(tmp, (size_t)g->n_values + 1, sizeof *l->in_state);
     l->gone = qn_arena_array(tmp, (size_t)g->n_values + 1, sizeof *l->gone);
@@ -110,16 +93,16 @@ static QnStatus fill(Life *l, QnArena *tmp)
     {
         bool effect = n->op->traits & QN_EFFECT;
         if (effect && is_placed(l, n)) {
-            l->in_state[qn_live_root(n->in[1])->id] = true;
+            l->in_state[l->reads.root[n->in[1]->id]->id] = true;
             continue;
         }
         for (int i = 0; i < n->n_in; i++) {
-            if (n->in[i] && !qn_live_is_view(n))
-                l->last[qn_live_root(n->in[i])->id] = effect ? g->n_nodes : n->id;
+            if (n->in[i] && !qn_reads_is_view(n))
+                l->last[l->reads.root[n->in[i]->id]->id] = effect ? g->n_nodes : n->id;
         }
     }
     for (int64_t i = 0; i < g->n_outputs; i++)
-        l->last[qn_live_root(g->outputs[i].value)->id] = g->n_nodes;
+        l->last[l->reads.root[g->outputs[i].value->id]->id] = g->n_nodes;
     return QN_OK;
 }
 
@@ -127,7 +110,7 @@ static QnStatus fill(Life *l, QnArena *tmp)
 static const QnValue *dying_operand(const Life *l, const QnNode *n, int out)
 {
     for (int i = 0; i < n->n_in; i++) {
-        const QnValue *root = n->in[i] ? qn_live_root(n->in[i]) : NULL;
+        const QnValue *root = n->in[i] ? l->reads.root[n->in[i]->id] : NULL;
         if (root && is_arena(root) && !l->gone[root->id] && !l->in_state[root->id] &&
             l->last[root->id] == n->id && may_overlap(n, i, out) &&
             bytes_of(root) == bytes_of(&n->out[out]))
@@ -139,7 +122,7 @@ static const QnValue *dying_operand(const Life *l, const QnNode *n, int out)
 /* Bytes alive after n, given those before; *most counts operands and results together. */
 static int64_t step(const Life *l, const QnNode *n, int64_t now, int64_t *most)
 {
-    bool moved = qn_live_is_view(n) || (n->op->traits & (QN_LEAF | QN_EFFECT));
+    bool moved = qn_reads_is_view(n) || (n->op->traits & (QN_LEAF | QN_EFFECT));
     for (int i = 0; !moved && i < n->n_out; i++) {
         const QnValue *v = &n->out[i];
         if (l->in_state[v->id])
@@ -152,7 +135,7 @@ static int64_t step(const Life *l, const QnNode *n, int64_t now, int64_t *most)
     }
     *most = now;
     for (int i = 0; !moved && i < n->n_in; i++) {
-        const QnValue *root = n->in[i] ? qn_live_root(n->in[i]) : NULL;
+        const QnValue *root = n->in[i] ? l->reads.root[n->in[i]->id] : NULL;
         if (root && is_arena(root) && !l->gone[root->id] && !l->in_state[root->id] &&
             l->last[root->id] == n->id) {
             l->gone[root->id] = true;

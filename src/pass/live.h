@@ -4,16 +4,11 @@
 #ifndef QN_PASS_LIVE_H
 #define QN_PASS_LIVE_H
 
-#include "ir/graph.h"
+#include "ir/reads.h"
 
 /* The largest sum of bytes alive at one node in the list's order; types must be concrete, else the
  * answer is -1. *at, if given, becomes that node. Numbers the graph. */
 QnStatus qn_live_peak(QnGraph *g, int64_t *bytes, QnNode **at);
-
-/* The value whose memory v is. */
-const QnValue *qn_live_root(const QnValue *v);
-/* The node's output is its operand's memory. */
-bool qn_live_is_view(const QnNode *n);
 
 /* Who uses a value: users of value id stand at users[start[id]] to users[start[id + 1]], in order,
  * a node as often as it reads it. Outputs of the graph are not among them. In tmp. */

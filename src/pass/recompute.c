@@ -36,7 +36,7 @@ static QnStatus scan_last(Scan *s, QnArena *tmp)
     for (int64_t i = 0; i < g->n_values; i++)
         s->last[i] = s->users.is_output[i] ? g->n_nodes : -1;
     for (QnNode *n = g->last; n; n = n->prev) {
-        bool passes_on = n->n_out && (qn_live_is_view(n) || (n->op->traits & QN_EFFECT));
+        bool passes_on = n->n_out && (qn_reads_is_view(n) || (n->op->traits & QN_EFFECT));
         int64_t end = passes_on ? QN_MAX(s->last[n->out[0].id], n->id) : n->id;
         for (int i = 0; i < n->n_in; i++) {
             if (n->in[i])
@@ -50,12 +50,12 @@ static QnStatus scan_last(Scan *s, QnArena *tmp)
  * until its new content is computed. */
 static bool is_there(const Scan *s, const QnValue *v, int64_t at)
 {
-    const QnValue *root = qn_live_root(v);
+    const QnValue *root = qn_reads_root(v);
     if (!(root->node->op->traits & QN_LEAF) || (root->node->op->traits & QN_INPUT))
         return s->last[root->id] >= at;
     for (int64_t k = s->users.start[root->id]; k < s->users.start[root->id + 1]; k++) {
         const QnNode *n = s->users.users[k];
-        if ((n->op->traits & QN_EFFECT) && qn_live_root(n->in[1])->node->id <= at)
+        if ((n->op->traits & QN_EFFECT) && qn_reads_root(n->in[1])->node->id <= at)
             return false;
     }
     return true;
@@ -77,7 +77,7 @@ static void find_uses(const Scan *s, const QnValue *v, Uses *u)
             u->pinned = true;
         } else if (n->id > s->peak) {
             u->late = u->late && u->late->id < n->id ? u->late : n;
-        } else if (qn_live_is_view(n)) {
+        } else if (qn_reads_is_view(n)) {
             find_uses(s, &n->out[0], u);
         } else {
             u->early = true;
@@ -111,7 +111,7 @@ static QnStatus redirect(const Scan *s, const QnValue *v, QnValue *copy)
     for (int64_t k = s->users.start[v->id]; k < s->users.start[v->id + 1]; k++) {
         QnNode *n = s->users.users[k];
         Uses u = { 0 };
-        if (n->id < s->peak && qn_live_is_view(n))
+        if (n->id < s->peak && qn_reads_is_view(n))
             find_uses(s, &n->out[0], &u);
         if (u.late) {
             QnNode *view = qn_graph_copy_node(s->graph, n, &copy);

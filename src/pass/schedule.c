@@ -21,7 +21,7 @@ static bool counts(const QnValue *root)
 
 static const QnValue *root_in(const QnNode *n, int i)
 {
-    return n->in[i] ? qn_live_root(n->in[i]) : NULL;
+    return n->in[i] ? qn_reads_root(n->in[i]) : NULL;
 }
 
 /* How often n reads the root of its operand i; 0 where an earlier operand has the same. */
@@ -43,7 +43,7 @@ static int64_t readings(const QnNode *n, int i)
 static int64_t change(const Schedule *s, const QnNode *n)
 {
     int64_t bytes = 0;
-    if (qn_live_is_view(n) || (n->op->traits & QN_EFFECT))
+    if (qn_reads_is_view(n) || (n->op->traits & QN_EFFECT))
         return INT64_MIN; /* costs nothing */
     for (int i = 0; i < n->n_out; i++)
         bytes += qn_type_bytes(&n->out[i].type);
@@ -58,9 +58,9 @@ static int64_t change(const Schedule *s, const QnNode *n)
 static void run(Schedule *s, QnNode *n)
 {
     s->order[s->n++] = n;
-    for (int i = 0; !qn_live_is_view(n) && i < n->n_in; i++) {
+    for (int i = 0; !qn_reads_is_view(n) && i < n->n_in; i++) {
         if (n->in[i])
-            s->readers[qn_live_root(n->in[i])->id]--;
+            s->readers[qn_reads_root(n->in[i])->id]--;
     }
     for (int i = 0; i < n->n_out; i++) {
         int64_t id = n->out[i].id;
@@ -100,12 +100,12 @@ static QnStatus make_order(Schedule *s, QnArena *tmp)
     {
         for (int i = 0; i < n->n_in; i++) {
             s->waiting[n->id] += n->in[i] != NULL;
-            if (n->in[i] && !qn_live_is_view(n))
-                s->readers[qn_live_root(n->in[i])->id]++;
+            if (n->in[i] && !qn_reads_is_view(n))
+                s->readers[qn_reads_root(n->in[i])->id]++;
         }
     }
     for (int64_t i = 0; i < g->n_outputs; i++)
-        s->readers[qn_live_root(g->outputs[i].value)->id]++;
+        s->readers[qn_reads_root(g->outputs[i].value)->id]++;
     QN_GRAPH_EACH(g, n)
     {
         if (n->op->traits & QN_LEAF)

@@ -1,25 +1,8 @@
 #include "rt/blocks.h"
 
+#include "ir/reads.h"
+
 #include <string.h>
-
-static bool is_view(const QnNode *n)
-{
-    return (n->op->traits & QN_VIEW) && n->out[0].type.layout == QN_LAYOUT_PLAIN &&
-           n->in[0]->type.layout == QN_LAYOUT_PLAIN;
-}
-
-/* The value whose memory v is, through views; the output of an assign is its value. */
-static const QnValue *root_of(const QnValue *v)
-{
-    for (;;) {
-        if (is_view(v->node))
-            v = v->node->in[0];
-        else if (v->node->op->traits & QN_EFFECT)
-            v = v->node->in[1];
-        else
-            return v;
-    }
-}
 
 static QnStatus new_block(QnBlocks *b, QnBlock block, int64_t *out)
 {
@@ -53,41 +36,40 @@ static bool may_overlap(const QnBlocks *b, const QnNode *n, int in, int out)
 
 /* Whether node n may overwrite state s with its output r: nothing may read s's old content later,
  * and n itself only through an input that its output may lie over. */
-static bool can_place(const QnBlocks *b, const QnNode *assign, const QnValue *s, const QnValue *r)
+static bool can_place(const QnBlocks *b, const QnReads *reads, const QnNode *assign,
+                      const QnValue *s, const QnValue *r)
 {
     const QnNode *p = r->node;
     if (!b->kernels[p->id] || b->of[r->id] >= 0 ||
         qn_type_bytes(&r->type) != qn_type_bytes(&s->type))
         return false;
     for (int64_t i = 0; i < b->graph->n_outputs; i++) {
-        if (root_of(b->graph->outputs[i].value) == s)
+        if (reads->root[b->graph->outputs[i].value->id] == s)
             return false;
     }
-    QN_GRAPH_EACH(b->graph, n)
-    {
-        for (int i = 0; i < n->n_in; i++) {
-            if (!n->in[i] || root_of(n->in[i]) != s || is_view(n) || n == assign)
-                continue;
-            bool early = n->id < p->id && !(n->op->traits & QN_EFFECT);
-            bool same = n == p && may_overlap(b, p, i, r->index);
-            if (!early && !same)
-                return false;
-        }
+    for (int64_t k = reads->start[s->id]; k < reads->start[s->id + 1]; k++) {
+        const QnNode *n = reads->list[k].node;
+        if (n == assign)
+            continue;
+        bool early = n->id < p->id && !(n->op->traits & QN_EFFECT);
+        bool same = n == p && may_overlap(b, p, reads->list[k].in, r->index);
+        if (!early && !same)
+            return false;
     }
     return true;
 }
 
-static QnStatus place_assigns(QnBlocks *b)
+static QnStatus place_assigns(QnBlocks *b, const QnReads *reads)
 {
     QN_GRAPH_EACH(b->graph, n)
     {
         if (!(n->op->traits & QN_EFFECT))
             continue;
-        const QnValue *s = n->in[0], *r = root_of(n->in[1]);
+        const QnValue *s = n->in[0], *r = reads->root[n->in[1]->id];
         if (!is_state_root(s))
             return qn_fail(QN_EGRAPH, "%s: its first input is no state", n->op->name);
         b->role[n->id] = QN_ROLE_COPY;
-        if (can_place(b, n, s, r)) {
+        if (can_place(b, reads, n, s, r)) {
             b->of[r->id] = b->of[s->id];
             b->inplace[r->node->id] |= r->index == 0;
             b->role[n->id] = QN_ROLE_PLACED;
@@ -124,26 +106,21 @@ static QnStatus leaf_block(QnBlocks *b, const QnNode *n)
 }
 
 /* Last reading of each value, views' readings counted as their root's. */
-static int64_t *last_reads(const QnBlocks *b)
+static int64_t *last_reads(const QnBlocks *b, const QnReads *reads)
 {
     const QnGraph *g = b->graph;
     int64_t *last = qn_arena_array(b->arena, (size_t)g->n_values + 1, sizeof *last);
     if (!last)
         return NULL;
-    for (int64_t i = 0; i < g->n_values; i++)
+    for (int64_t i = 0; i < g->n_values; i++) {
         last[i] = -1;
-    QN_GRAPH_EACH(g, n)
-    {
-        int64_t at = b->role[n->id] == QN_ROLE_COPY ? g->n_nodes : n->id;
-        for (int i = 0; i < n->n_in; i++) {
-            if (n->in[i] && !is_view(n)) {
-                int64_t *l = &last[root_of(n->in[i])->id];
-                *l = QN_MAX(*l, at);
-            }
+        for (int64_t k = reads->start[i]; k < reads->start[i + 1]; k++) {
+            const QnNode *n = reads->list[k].node;
+            last[i] = QN_MAX(last[i], b->role[n->id] == QN_ROLE_COPY ? g->n_nodes : n->id);
         }
     }
     for (int64_t i = 0; i < g->n_outputs; i++)
-        last[root_of(g->outputs[i].value)->id] = g->n_nodes;
+        last[reads->root[g->outputs[i].value->id]->id] = g->n_nodes;
     return last;
 }
 
@@ -199,10 +176,10 @@ static QnStatus step_blocks(QnBlocks *b, const QnNode *n, const int64_t *last)
     return QN_OK;
 }
 
-static bool is_assigned(const QnBlocks *b, const QnValue *state)
+static bool is_assigned(const QnReads *reads, const QnValue *state)
 {
-    QN_GRAPH_EACH(b->graph, n)
-    {
+    for (int64_t k = reads->start[state->id]; k < reads->start[state->id + 1]; k++) {
+        const QnNode *n = reads->list[k].node;
         if ((n->op->traits & QN_EFFECT) && n->in[0] == state)
             return true;
     }
@@ -220,7 +197,7 @@ static QnStatus copy_block(QnBlocks *b, const QnValue *state, int64_t *out)
 
 /* Outputs and assigned values that are the old content of a state are copied before the assigns
  * overwrite it. */
-static QnStatus copy_blocks(QnBlocks *b)
+static QnStatus copy_blocks(QnBlocks *b, const QnReads *reads)
 {
     QnGraph *g = b->graph;
     b->copy = qn_arena_array(b->arena, (size_t)g->n_outputs + 1, sizeof *b->copy);
@@ -228,16 +205,16 @@ static QnStatus copy_blocks(QnBlocks *b)
     if (!b->copy || !b->via)
         return QN_ENOMEM;
     for (int64_t i = 0; i < g->n_outputs; i++) {
-        const QnValue *root = root_of(g->outputs[i].value);
+        const QnValue *root = reads->root[g->outputs[i].value->id];
         b->copy[i] = -1;
-        if (is_state_root(root) && is_assigned(b, root))
+        if (is_state_root(root) && is_assigned(reads, root))
             QN_TRY(copy_block(b, root, &b->copy[i]));
     }
     QN_GRAPH_EACH(g, n)
     {
-        const QnValue *root = (n->op->traits & QN_EFFECT) ? root_of(n->in[1]) : NULL;
+        const QnValue *root = (n->op->traits & QN_EFFECT) ? reads->root[n->in[1]->id] : NULL;
         b->via[n->id] = -1;
-        if (root && root != n->in[0] && is_state_root(root) && is_assigned(b, root))
+        if (root && root != n->in[0] && is_state_root(root) && is_assigned(reads, root))
             QN_TRY(copy_block(b, root, &b->via[n->id]));
     }
     return QN_OK;
@@ -246,6 +223,7 @@ static QnStatus copy_blocks(QnBlocks *b)
 QnStatus qn_blocks_init(QnBlocks *b)
 {
     QnGraph *g = b->graph;
+    QnReads reads;
     b->of = qn_arena_array(b->arena, (size_t)g->n_values + 1, sizeof *b->of);
     b->role = qn_arena_array(b->arena, (size_t)g->n_nodes + 1, sizeof *b->role);
     b->inplace = qn_arena_array(b->arena, (size_t)g->n_nodes + 1, sizeof *b->inplace);
@@ -258,8 +236,9 @@ QnStatus qn_blocks_init(QnBlocks *b)
         if (n->op->traits & QN_LEAF)
             QN_TRY(leaf_block(b, n));
     }
-    QN_TRY(place_assigns(b));
-    int64_t *last = last_reads(b);
+    QN_TRY(qn_reads_init(g, b->arena, &reads));
+    QN_TRY(place_assigns(b, &reads));
+    int64_t *last = last_reads(b, &reads);
     if (!last)
         return QN_ENOMEM;
     QN_GRAPH_EACH(g, n)
@@ -269,7 +248,7 @@ QnStatus qn_blocks_init(QnBlocks *b)
             block->last = QN_MAX(block->last, last[n->out[0].id]);
         } else if (n->op->traits & QN_EFFECT) {
             b->of[n->out[0].id] = b->of[n->in[1]->id];
-        } else if (is_view(n)) {
+        } else if (qn_reads_is_view(n)) {
             b->role[n->id] = QN_ROLE_VIEW;
             b->of[n->out[0].id] = b->of[n->in[0]->id];
         } else {
@@ -277,5 +256,5 @@ QnStatus qn_blocks_init(QnBlocks *b)
             QN_TRY(step_blocks(b, n, last));
         }
     }
-    return copy_blocks(b);
+    return copy_blocks(b, &reads);
 }
