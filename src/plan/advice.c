@@ -58,6 +58,7 @@ static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, c
     }
     double items = out->n_cards * (count->tokens > 0 ? count->tokens : count->examples);
     out->batch = batch;
+    out->count = count;
     out->term = largest_term(count);
     out->items_s = items / out->cost.step_s;
     out->low_s = items / out->cost.high_s;

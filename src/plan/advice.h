@@ -23,6 +23,7 @@ typedef struct QnOffer {
     QnNumbers numbers;
     int64_t batch;
     QnCostResult cost;
+    const QnCount *count;          /* of one device's step; lives as long as the counts */
     double items_s, low_s, high_s; /* of all cards together, and its interval */
     double hours, kwh, usd;        /* of the job; usd 0: neither rent nor price is known */
     bool rented;                   /* usd is rent; else purchase by the hour, and electricity */

@@ -111,10 +111,24 @@ static double work_flop_s(const QnWork *w, const QnCostRequest *r, const QnCoefs
     }
 }
 
-/* Adds one kind of kernel to the result: the roofline with a round corner, and never less than the
- * gap between two launches. */
-static void add_work(QnCostResult *out, const QnWork *w, const QnCostRequest *r, const QnCoefs *k,
-                     const Rates *a)
+static Rates rates_of(const QnCostRequest *r, const QnCoefs *k)
+{
+    const double *arch = k->arch[qn_arch_of(r->card)], *tier = k->tier[r->tier];
+    double peak = qn_cost_peak(r->card, r->numbers);
+    double plain = r->card->fp32 > 0 ? 1e12 * r->card->fp32 : peak / 8;
+    return (Rates){
+        .tensor =
+            peak * arch[has_tensor_rate(r->card, r->numbers) ? QN_COEF_TENSOR : QN_COEF_COMPUTE],
+        .plain = plain * arch[QN_COEF_COMPUTE],
+        .bandwidth = 1e9 * r->card->bandwidth_gbs * tier[QN_COEF_MOVE] * arch[QN_COEF_MEMORY],
+        .launch_s = 1e-6 * tier[QN_COEF_LAUNCH_US],
+        .tier = tier
+    };
+}
+
+/* The roofline with a round corner, and never less than the gap between two launches. */
+static QnWorkCost price_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *k,
+                             const Rates *a)
 {
     double bytes = w->read + w->written, half = 1e6 * k->all[QN_COEF_HALF_MB];
     double compute = work_flop_s(w, r, k, a), memory = (bytes + half) / a->bandwidth;
@@ -122,9 +136,20 @@ static void add_work(QnCostResult *out, const QnWork *w, const QnCostRequest *r,
     QnLimit limit = compute > memory ? QN_LIMIT_COMPUTE : QN_LIMIT_MEMORY;
     if (both < a->launch_s)
         limit = QN_LIMIT_LAUNCH;
-    double s = w->count * QN_MAX(both, a->launch_s);
-    out->by_limit[limit] += s;
-    out->step_s += s;
+    return (QnWorkCost){ .compute_s = compute,
+                         .memory_s = memory,
+                         .launch_s = a->launch_s,
+                         .seconds = QN_MAX(both, a->launch_s),
+                         .limit = limit };
+}
+
+/* Adds one kind of kernel to the result. */
+static void add_work(QnCostResult *out, const QnWork *w, const QnCostRequest *r, const QnCoefs *k,
+                     const Rates *a)
+{
+    QnWorkCost c = price_work(w, r, k, a);
+    out->by_limit[c.limit] += w->count * c.seconds;
+    out->step_s += w->count * c.seconds;
 }
 
 /* What of the all-reduce of the gradients the backward pass does not hide. */
@@ -161,23 +186,21 @@ static double power_w(const QnCostRequest *r, const QnCostResult *c)
     return r->n_cards * r->card->tdp_w * (0.12 + 0.88 * share);
 }
 
+QnWorkCost qn_cost_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *k)
+{
+    Rates a = rates_of(r, k);
+    return price_work(w, r, k, &a);
+}
+
 QnStatus qn_cost_step(const QnCount *c, const QnCostRequest *r, const QnCoefs *k, QnCostResult *out)
 {
-    const double *arch = k->arch[qn_arch_of(r->card)], *tier = k->tier[r->tier];
+    const double *tier = k->tier[r->tier];
     double peak = qn_cost_peak(r->card, r->numbers);
     *out = (QnCostResult){ .peak_flops = peak };
     if (!(peak > 0))
         return qn_fail(QN_EUNSUPPORTED, "%s: its data sheet has no rate for %s", r->card->name,
                        qn_numbers_name(r->numbers));
-    double plain = r->card->fp32 > 0 ? 1e12 * r->card->fp32 : peak / 8;
-    Rates a = {
-        .tensor =
-            peak * arch[has_tensor_rate(r->card, r->numbers) ? QN_COEF_TENSOR : QN_COEF_COMPUTE],
-        .plain = plain * arch[QN_COEF_COMPUTE],
-        .bandwidth = 1e9 * r->card->bandwidth_gbs * tier[QN_COEF_MOVE] * arch[QN_COEF_MEMORY],
-        .launch_s = 1e-6 * tier[QN_COEF_LAUNCH_US],
-        .tier = tier
-    };
+    Rates a = rates_of(r, k);
     for (int64_t i = 0; i < c->n_work; i++)
         if (!r->no_update || c->work[i].kind != QN_WORK_UPDATE)
             add_work(out, &c->work[i], r, k, &a);

@@ -56,6 +56,13 @@ typedef struct QnCostResult {
 /* An error says what the device cannot do. */
 QnStatus qn_cost_step(const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
                       QnCostResult *out);
+/* One kernel of it, as qn_cost_step reckons; the device must have a peak rate. */
+typedef struct QnWorkCost {
+    double compute_s, memory_s, launch_s; /* each alone */
+    double seconds;
+    QnLimit limit;
+} QnWorkCost;
+QnWorkCost qn_cost_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *k);
 /* Peak rate of products, FLOP/s; 0: the data sheet has none. */
 double qn_cost_peak(const QnCard *card, QnNumbers p);
 

@@ -72,6 +72,7 @@ static QnWork work_of(const QnPlanStep *s)
 {
     const QnOp *op = s->node->op;
     QnWork w = { .kind = QN_WORK_MOVE,
+                 .op = op->name,
                  .flops = s->cost.flops,
                  .read = s->cost.bytes_read,
                  .written = s->cost.bytes_written,
@@ -89,7 +90,7 @@ static QnWork work_of(const QnPlanStep *s)
 
 static bool same_work(const QnWork *a, const QnWork *b)
 {
-    return a->kind == b->kind && a->flops == b->flops && a->read == b->read &&
+    return a->kind == b->kind && a->op == b->op && a->flops == b->flops && a->read == b->read &&
            a->written == b->written && a->m == b->m && a->n == b->n && a->groups == b->groups;
 }
 
@@ -208,6 +209,7 @@ done:
 static QnStatus add_launches(const QnFamily *f, const QnCountRequest *r, QnCount *out)
 {
     QnWork w = { .kind = QN_WORK_MOVE,
+                 .op = "launches",
                  .count = (double)f->launches + (double)f->example_launches * (double)r->batch };
     return w.count > 0 ? add_work(out, &w) : QN_OK;
 }

@@ -20,6 +20,7 @@ typedef enum QnWorkKind {
 /* One kernel, `count` times. Products are m x n x k, `groups` of them. */
 typedef struct QnWork {
     QnWorkKind kind;
+    const char *op;              /* the operator's name; static */
     double flops, read, written; /* of one */
     double m, n, k, groups;
     double count;

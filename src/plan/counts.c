@@ -123,6 +123,7 @@ static QnCount *draw(const QnCount *few, const QnCount *more, double at)
     for (int64_t i = 0; i < few->n_work; i++) {
         const QnWork *a = &few->work[i], *b = &more->work[i];
         c->work[i] = (QnWork){ .kind = a->kind,
+                               .op = a->op,
                                .flops = line(a->flops, b->flops, at),
                                .read = line(a->read, b->read, at),
                                .written = line(a->written, b->written, at),
