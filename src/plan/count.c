@@ -68,6 +68,35 @@ static bool is_update(const QnNode *node)
     return false;
 }
 
+/* One value a channel: (C), (C,1,1), (1,C,1,1). */
+static bool is_vector(const QnValue *v)
+{
+    int64_t widest = 1;
+    for (int i = 0; i < v->type.shape.rank; i++)
+        widest = QN_MAX(widest, v->type.shape.dim[i]);
+    return widest > 1 && widest == qn_shape_count(&v->type.shape) &&
+           (v->type.shape.rank == 1 || v->type.shape.dim[v->type.shape.rank - 1] == 1);
+}
+
+/* x with an operation on it and a vector: x; NULL: it is not such a node. */
+static const QnValue *scaled(const QnNode *node, const QnOp *op)
+{
+    if (node->op != op || node->n_in != 2)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (is_vector(node->in[i]) && !is_vector(node->in[1 - i]))
+            return node->in[1 - i];
+    return NULL;
+}
+
+/* What frameworks have in one kernel with other steps: the statistics of a batch norm, and where
+ * its factors are no part of the convolution, its addition. */
+static bool is_part_of_norm(const QnNode *node)
+{
+    const QnValue *x = scaled(node, &qn_op_add);
+    return is_vector(&node->out[0]) || (x && scaled(x->node, &qn_op_mul));
+}
+
 static QnWork work_of(const QnPlanStep *s)
 {
     const QnOp *op = s->node->op;
@@ -85,6 +114,8 @@ static QnWork work_of(const QnPlanStep *s)
         w.kind = QN_WORK_ATTENTION;
     else if (is_update(s->node))
         w.kind = QN_WORK_UPDATE;
+    else if (is_part_of_norm(s->node))
+        w = (QnWork){ .kind = QN_WORK_MOVE, .count = 1 };
     return w;
 }
 
@@ -109,21 +140,55 @@ static QnStatus add_work(QnCount *c, const QnWork *w)
 
 /* ---- one graph ---- */
 
+/* What the graph in 16 bits lacks of mixed precision: the optimizer works in 32 bits, and where it
+ * has stepped (or, in inference, at each use) a weight is made 16 bits wide. */
+static QnStatus mix_work(const QnPlanStep *s, const QnCountRequest *r, QnWork *w, QnCount *out)
+{
+    const QnValue *weight = NULL;
+    if (w->kind == QN_WORK_UPDATE) {
+        w->read *= 2;
+        w->written *= 2;
+        weight = s->node->in[0];
+    } else if (!r->train && (s->node->op == &qn_op_matmul || s->node->op == &qn_op_conv)) {
+        weight = s->node->in[1]->node->op == &qn_op_state ? s->node->in[1] : NULL;
+    }
+    if (!weight)
+        return QN_OK;
+    double n = (double)qn_shape_count(&weight->type.shape);
+    return add_work(out, &(QnWork){ QN_WORK_MOVE, n, 4 * n, 2 * n, .count = 1 });
+}
+
+static void count_memory(QnPlanMemory m, const QnCountRequest *r, QnCount *out)
+{
+    double low = r->low ? 2 * out->params : 0; /* what the graph's weights take */
+    out->weights = r->low == 2 ? low : 4 * out->params;
+    out->gradients = r->train ? out->weights : 0;
+    out->optimizer = QN_MAX(0, (double)m.state_bytes - (r->low ? low : out->weights));
+    out->activations = QN_MAX(0, (double)m.arena_bytes - out->gradients);
+    if (r->low != 1)
+        return;
+    out->optimizer *= 2;
+    out->activations = r->train ? QN_MAX(0, (double)m.arena_bytes - low) : (double)m.arena_bytes;
+    out->activations += low; /* copies of the weights */
+}
+
 static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, QnCount *out)
 {
-    QnPlanMemory m = qn_plan_memory(p);
     for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
         QnPlanStep s = qn_plan_step(p, i);
         QnWork w = work_of(&s);
+        if (r->low == 1)
+            QN_TRY(mix_work(&s, r, &w, out));
         if (w.flops + w.read + w.written > 0)
             QN_TRY(add_work(out, &w));
     }
-    out->weights = out->params * (r->low == 2 ? 2 : 4);
-    out->gradients = r->train ? out->weights : 0;
-    out->optimizer = QN_MAX(0, (double)m.state_bytes - out->weights);
-    out->activations = QN_MAX(0, (double)m.arena_bytes - out->gradients);
+    count_memory(qn_plan_memory(p), r, out);
     return QN_OK;
 }
+
+/* Passes that have no place on a device without memory, and those that eager frameworks lack. */
+static const char fused[] = "layout,fuse_conv,recompute";
+static const char unfused[] = "layout,fuse_conv,recompute,fold_scale,fuse,fuse_sum";
 
 static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *d, int64_t layers,
                            QnCount *out)
@@ -136,7 +201,7 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     QN_TRY_DONE(st);
     out->params = step.params;
     QnPipelineOptions o = { .level = QN_O2,
-                            .off = "layout,fuse_conv,recompute",
+                            .off = r->unfused ? unfused : fused,
                             .keep = qn_device_has_kernel,
                             .keep_ctx = d };
     QN_TRY_DONE(qn_pipeline_run(step.graph, &o));

@@ -28,12 +28,13 @@ typedef struct QnWork {
 
 typedef struct QnCountRequest {
     bool train;       /* else one pass forward */
-    int low;          /* 0: float32; 1: mixed with 16-bit products; 2: all in 16 bits */
+    int low;          /* 0: float32; 1: 16 bits, weights also in 32; 2: all in 16 bits */
     int64_t batch;    /* examples of one device */
     int64_t image;    /* height; 0: the model's own */
     int64_t width;    /* 0: as image, or the model's own */
     int64_t depth;    /* of volumes, likewise */
     int64_t sequence; /* tokens; 0: the model's own */
+    bool unfused;     /* each operation is a kernel: frameworks that compile nothing */
 } QnCountRequest;
 
 typedef struct QnCount {

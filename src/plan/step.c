@@ -1,7 +1,5 @@
 #include "plan/step.h"
 
-#include "pass/precision.h"
-
 typedef struct Build {
     QnGraph *g;
     QnNet net;
@@ -43,23 +41,6 @@ QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores)
     return qn_cross_entropy(net->g, flat, labels, 0, -100, QN_REDUCTION_MEAN);
 }
 
-/* The same graph with products in 16 bits. */
-static QnStatus mix(Build *b)
-{
-    QnGraph *mixed;
-    QnValue **map;
-    QN_TRY(qn_precision(b->g, QN_DTYPE_F16, &mixed, &map, NULL));
-    for (int64_t i = 0; i < b->net.n_params; i++) {
-        b->net.params[i].state = map[b->net.params[i].state->id];
-        b->net.params[i].name = qn_node_label(b->net.params[i].state->node);
-    }
-    b->result = map[b->result->id];
-    b->net.g = mixed;
-    qn_graph_free(b->g);
-    b->g = mixed;
-    return QN_OK;
-}
-
 static QnStatus add_update(const QnModel *m, Build *b)
 {
     QnOptim o = { .name = "sgd", .momentum = 0.9, .weight_decay = 1e-4 };
@@ -89,14 +70,12 @@ static QnStatus build(const QnModel *m, const QnCountRequest *r, int64_t layers,
     if (!b->g)
         return QN_ENOMEM;
     qn_net_init(&b->net, b->g, r->train);
-    b->net.dtype = r->low == 2 ? QN_DTYPE_F16 : QN_DTYPE_F32;
+    b->net.dtype = r->low ? QN_DTYPE_F16 : QN_DTYPE_F32;
     if (r->train)
         b->net.key = qn_input(b->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
     b->result = forward(m, r, layers, &b->net);
     QN_TRY(qn_graph_check(b->g));
     QN_TRY(qn_graph_output(b->g, r->train ? "loss" : "scores", b->result));
-    if (r->low == 1)
-        QN_TRY(mix(b));
     if (r->train)
         QN_TRY(add_update(m, b));
     return qn_graph_check(b->g);
