@@ -115,7 +115,7 @@ static QnWork work_of(const QnPlanStep *s)
     else if (is_update(s->node))
         w.kind = QN_WORK_UPDATE;
     else if (is_part_of_norm(s->node))
-        w = (QnWork){ .kind = QN_WORK_MOVE, .count = 1 };
+        w.flops = w.read = w.written = 0;
     return w;
 }
 
@@ -155,7 +155,12 @@ static QnStatus mix_work(const QnPlanStep *s, const QnCountRequest *r, QnWork *w
     if (!weight)
         return QN_OK;
     double n = (double)qn_shape_count(&weight->type.shape);
-    return add_work(out, &(QnWork){ QN_WORK_MOVE, n, 4 * n, 2 * n, .count = 1 });
+    return add_work(out, &(QnWork){ .kind = QN_WORK_MOVE,
+                                    .op = "cast",
+                                    .flops = n,
+                                    .read = 4 * n,
+                                    .written = 2 * n,
+                                    .count = 1 });
 }
 
 static void count_memory(QnPlanMemory m, const QnCountRequest *r, QnCount *out)
