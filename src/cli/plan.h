@@ -58,6 +58,8 @@ typedef struct QnPlanTable {
     QnJob job;
     QnOffer *offers;
     int n;
+    QnCounts *counts; /* what the offers were priced by, for whoever prices more */
+    QnCoefs coefs;
 } QnPlanTable;
 
 /* quern plan MODEL. */

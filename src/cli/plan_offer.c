@@ -130,15 +130,13 @@ static QnStatus price_named(const QnCatalogue *c, char *text, QnCounts *counts, 
     return qn_offer_price(counts, job, card, (int)n, k, out);
 }
 
-static QnStatus price_all(const QnArgs *a, const QnCatalogue *c, QnCounts *counts, const QnJob *job,
-                          QnPlanTable *t)
+static QnStatus price_all(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t)
 {
-    QnCoefs k;
-    QN_TRY(qn_coefs_open(&k));
+    const QnCoefs *k = &t->coefs;
     const char *list = a->text[QN_PLAN_GPU];
     if (!list || !strcmp(list, "all")) {
         for (int i = 0; i < c->n_cards; i++, t->n++)
-            QN_TRY(qn_offer_price(counts, job, &c->cards[i], 1, &k, &t->offers[i]));
+            QN_TRY(qn_offer_price(t->counts, &t->job, &c->cards[i], 1, k, &t->offers[i]));
         return QN_OK;
     }
     char *text = qn_strdup(list);
@@ -150,7 +148,7 @@ static QnStatus price_all(const QnArgs *a, const QnCatalogue *c, QnCounts *count
         if (t->n == QN_PLAN_MOST)
             st = qn_fail(QN_EUSAGE, "--gpu: more than %d devices", QN_PLAN_MOST);
         else
-            st = price_named(c, name, counts, job, &k, &t->offers[t->n]);
+            st = price_named(c, name, t->counts, &t->job, k, &t->offers[t->n]);
         t->n += st == QN_OK;
     }
     qn_free(text);
@@ -160,24 +158,24 @@ static QnStatus price_all(const QnArgs *a, const QnCatalogue *c, QnCounts *count
 QnStatus qn_plan_offer(const QnArgs *a)
 {
     QnCatalogue c = { 0 };
-    QnCounts *counts = NULL;
     QnDevice *device = NULL;
     QnPlanTable t = { 0 };
     QnStatus st = read_job(a, &t.job);
     QN_TRY_DONE(st);
+    QN_TRY_DONE(qn_coefs_open(&t.coefs));
     QN_TRY_DONE(qn_plan_catalogue(a, &c));
     QN_TRY_DONE(qn_device_open_named("null", NULL, &device));
-    counts = qn_counts_new(device);
+    t.counts = qn_counts_new(device);
     t.offers = qn_alloc_array(QN_PLAN_MOST, sizeof *t.offers);
-    if (!counts || !t.offers)
+    if (!t.counts || !t.offers)
         QN_TRY_DONE(QN_ENOMEM);
     if (c.n_cards > QN_PLAN_MOST)
         QN_TRY_DONE(qn_fail(QN_EFORMAT, "more than %d devices in the catalogue", QN_PLAN_MOST));
-    QN_TRY_DONE(price_all(a, &c, counts, &t.job, &t));
+    QN_TRY_DONE(price_all(a, &c, &t));
     QN_TRY_DONE(qn_plan_print(a, &t));
 done:
     qn_free(t.offers);
-    qn_counts_free(counts);
+    qn_counts_free(t.counts);
     qn_device_close(device);
     qn_catalogue_fini(&c);
     return st;

@@ -35,10 +35,10 @@ static double usd_per_hour(const QnCard *card, double kw, bool *rented)
 static void set_money(const QnJob *job, QnOffer *c)
 {
     double kw = 1e-3 * c->cost.power_w, seconds = job->items / c->items_s;
-    double rate = c->n_cards * usd_per_hour(c->card, kw / c->n_cards, &c->rented);
+    c->usd_per_hour = c->n_cards * usd_per_hour(c->card, kw / c->n_cards, &c->rented);
     c->hours = seconds / 3600;
     c->kwh = kw * c->hours;
-    c->usd = rate * c->hours;
+    c->usd = c->usd_per_hour * c->hours;
 }
 
 static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, const QnCoefs *k,

@@ -26,6 +26,7 @@ typedef struct QnOffer {
     const QnCount *count;          /* of one device's step; lives as long as the counts */
     double items_s, low_s, high_s; /* of all cards together, and its interval */
     double hours, kwh, usd;        /* of the job; usd 0: neither rent nor price is known */
+    double usd_per_hour;           /* of all cards; 0: neither rent nor price is known */
     bool rented;                   /* usd is rent; else purchase by the hour, and electricity */
     const char *term;              /* the largest part of its memory */
     char error[160];               /* why there is nothing of the above; "" otherwise */
