@@ -68,6 +68,8 @@ QnStatus qn_plan_offer(const QnArgs *a);
 QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t);
 /* --score and --fit. */
 QnStatus qn_plan_measured(const QnArgs *a);
+/* The same for a table of which qn_figures_kind knows the header. */
+QnStatus qn_plan_figures(const QnArgs *a, const char *path, const char *text, size_t bytes);
 
 /* The catalogue, and the rows of --devices. */
 QnStatus qn_plan_catalogue(const QnArgs *a, QnCatalogue *c);

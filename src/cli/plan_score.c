@@ -2,6 +2,7 @@
 #include "cli/plan.h"
 
 #include "base/file.h"
+#include "plan/figures.h"
 #include "plan/score.h"
 #include "quern/plan.h"
 
@@ -26,11 +27,8 @@ static void close_all(Opened *o)
     qn_free(o->text);
 }
 
-static QnStatus open_all(Opened *o, const char *path)
+static QnStatus open_all(Opened *o, const char *path, size_t bytes)
 {
-    size_t bytes;
-    *o = (Opened){ 0 };
-    QN_TRY(qn_file_read(path, (size_t)1 << 30, &o->text, &bytes));
     QN_TRY(qn_catalogue_open(&o->catalogue));
     QN_TRY(qn_device_open_named("null", NULL, &o->device));
     o->counts = qn_counts_new(o->device);
@@ -212,9 +210,17 @@ QnStatus qn_plan_measured(const QnArgs *a)
     Opened o;
     if (a->text[QN_PLAN_SCORE] && a->text[QN_PLAN_FIT])
         return qn_fail(QN_EUSAGE, "--score and --fit: one of them at a time");
-    QnStatus st = open_all(&o, path);
-    if (st == QN_OK)
-        st = a->text[QN_PLAN_SCORE] ? score(a, &o) : fit(&o);
+    size_t bytes;
+    o = (Opened){ 0 };
+    QnStatus st = qn_file_read(path, (size_t)1 << 30, &o.text, &bytes);
+    QN_TRY_DONE(st);
+    if (qn_figures_kind(o.text, bytes))
+        QN_TRY_DONE(qn_plan_figures(a, path, o.text, bytes));
+    else {
+        QN_TRY_DONE(open_all(&o, path, bytes));
+        QN_TRY_DONE(a->text[QN_PLAN_SCORE] ? score(a, &o) : fit(&o));
+    }
+done:
     close_all(&o);
     return st;
 }

@@ -1,0 +1,129 @@
+#include "plan/fleet.h"
+
+#include "plan/table.h"
+#include "plan/tables.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Row {
+    const char *name;
+    double start, min, max;
+} Row;
+
+static const char *const kinds[QN_LINK_KINDS] = { "switch", "mesh", "pcie", "host", "network" };
+
+static const Row of_link[QN_LINK_COEFS] = {
+    { "share", 0.8, 0.1, 1 },      { "floor_us", 30, 1, 200 },   { "hop_us", 6, 0.1, 100 },
+    { "ramp_us", 12, 0.1, 200 },   { "ramp_power", 0.7, 0.2, 2 },
+};
+
+/* In the order of the enum, from QN_FLEET_REDUCE on. */
+static const Row others[QN_FLEET_COUNT - QN_FLEET_REDUCE] = {
+    { "switch.reduce", 0.6, 0.2, 1 },
+    { "comm.spread", 0.15, 0.02, 2 },
+};
+
+QnFleetInfo qn_fleet_info(int i)
+{
+    QnFleetInfo info = { .name = "" };
+    const Row *row;
+    if (i < QN_FLEET_REDUCE) {
+        row = &of_link[i % QN_LINK_COEFS];
+        snprintf(info.name, sizeof info.name, "%s.%s", kinds[i / QN_LINK_COEFS], row->name);
+    } else {
+        row = &others[i - QN_FLEET_REDUCE];
+        snprintf(info.name, sizeof info.name, "%s", row->name);
+    }
+    info.start = row->start;
+    info.min = row->min;
+    info.max = row->max;
+    if (i < QN_FLEET_REDUCE && i % QN_LINK_COEFS == QN_LINK_SHARE)
+        info.start = i / QN_LINK_COEFS == QN_LINK_HOST ? 0.35 : info.start;
+    return info;
+}
+
+void qn_fleet_start(QnFleet *f)
+{
+    for (int i = 0; i < QN_FLEET_COUNT; i++)
+        f->x[i] = qn_fleet_info(i).start;
+}
+
+static QnStatus read_row(QnFleet *f, const QnTable *t, int64_t row, int name, int value)
+{
+    for (int i = 0; i < QN_FLEET_COUNT; i++) {
+        QnFleetInfo info = qn_fleet_info(i);
+        double x;
+        if (strcmp(info.name, t->row[row][name]) != 0)
+            continue;
+        QN_TRY(qn_table_number(t, row, value, info.start, &x));
+        if (x < info.min || x > info.max)
+            return qn_fail(QN_EFORMAT, "%s:%lld: %s is %g, out of its range %g to %g", t->path,
+                           (long long)t->line[row], info.name, x, info.min, info.max);
+        f->x[i] = x;
+        return QN_OK;
+    }
+    return qn_fail(QN_EFORMAT, "%s:%lld: no coefficient '%s'", t->path, (long long)t->line[row],
+                   t->row[row][name]);
+}
+
+QnStatus qn_fleet_parse(QnFleet *f, const char *path, const char *text, size_t bytes)
+{
+    QnTable t = { 0 };
+    QnStatus st = QN_OK;
+    int name, value;
+    QnArena *arena = qn_arena_new();
+    qn_fleet_start(f);
+    QN_TRY_DONE(arena ? qn_table_parse(&t, arena, path, text, bytes) : QN_ENOMEM);
+    QN_TRY_DONE(qn_table_column(&t, "coefficient", &name));
+    QN_TRY_DONE(qn_table_column(&t, "value", &value));
+    for (int64_t row = 0; row < t.n_rows; row++)
+        QN_TRY_DONE(read_row(f, &t, row, name, value));
+done:
+    qn_table_fini(&t);
+    qn_arena_free(arena);
+    return st;
+}
+
+QnStatus qn_fleet_open(QnFleet *f)
+{
+    return qn_fleet_parse(f, "plan/fleet.csv", qn_plan_text_fleet, strlen(qn_plan_text_fleet));
+}
+
+/* ---- the fit ---- */
+
+/* A factor of e away from the start weighs as much as half a row that is altogether wrong. */
+static double pull(const QnFleetInfo *info, double x)
+{
+    double off = log(x / info->start);
+    return 0.5 * off * off;
+}
+
+void qn_fleet_descend(QnFleet *f, int first, int last, int sweeps,
+                      double (*loss)(void *ctx, const QnFleet *f), void *ctx)
+{
+    double step[QN_FLEET_COUNT], best = loss(ctx, f);
+    for (int i = first; i < last; i++)
+        step[i] = 1.3;
+    for (int sweep = 0; sweep < sweeps; sweep++) {
+        for (int i = first; i < last; i++) {
+            QnFleetInfo info = qn_fleet_info(i);
+            double before = f->x[i];
+            bool better = false;
+            for (int up = 1; up >= 0 && !better; up--) {
+                double x = QN_MIN(QN_MAX(up ? before * step[i] : before / step[i], info.min),
+                                  info.max);
+                f->x[i] = x;
+                double now = x == before ? best : loss(ctx, f);
+                double gain = best - now + pull(&info, before) - pull(&info, x);
+                better = x != before && gain > 1e-9;
+                if (better)
+                    best = now;
+            }
+            if (!better)
+                f->x[i] = before;
+            step[i] = better ? QN_MIN(step[i] * step[i], 2) : sqrt(step[i]);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+/* The coefficients of the models of many devices: collectives, parallel training, memory by
+ * software stack, power. plan/fleet.csv holds them, as `quern plan --fit` prints them. */
+#ifndef QN_PLAN_FLEET_H
+#define QN_PLAN_FLEET_H
+
+#include "plan/device.h"
+
+/* How data goes from device to device. */
+typedef enum QnLinkKind {
+    QN_LINK_SWITCH,  /* every device at full rate with every other: NVSwitch, full meshes, tori */
+    QN_LINK_MESH,    /* NVLink without a switch: the hybrid cube-mesh of eight */
+    QN_LINK_PCIE,    /* peer to peer over PCIe, or a bridge of two */
+    QN_LINK_HOST,    /* PCIe through the memory of the host */
+    QN_LINK_NETWORK, /* between nodes */
+    QN_LINK_KINDS
+} QnLinkKind;
+
+enum {                      /* of a kind of link */
+       QN_LINK_SHARE,       /* of the rate, by large messages */
+       QN_LINK_FLOOR_US,    /* the least that a collective takes */
+       QN_LINK_HOP_US,      /* and for each further device */
+       QN_LINK_RAMP_US,     /* messages of this length reach half the rate */
+       QN_LINK_RAMP_POWER,  /* how sharply */
+       QN_LINK_COEFS
+};
+
+enum {
+    QN_FLEET_LINK,
+    QN_FLEET_REDUCE = QN_FLEET_LINK + QN_LINK_KINDS * QN_LINK_COEFS, /* all-reduce in the switch */
+    QN_FLEET_COMM_SPREAD,
+    QN_FLEET_COMM_END,
+    QN_FLEET_COUNT = QN_FLEET_COMM_END
+};
+
+typedef struct QnFleet {
+    double x[QN_FLEET_COUNT];
+} QnFleet;
+
+typedef struct QnFleetInfo {
+    char name[40];
+    double start, min, max; /* of the fit */
+} QnFleetInfo;
+QnFleetInfo qn_fleet_info(int i);
+
+void qn_fleet_start(QnFleet *f);
+/* The embedded table over the start values. */
+QnStatus qn_fleet_open(QnFleet *f);
+QnStatus qn_fleet_parse(QnFleet *f, const char *path, const char *text, size_t bytes);
+
+/* Moves the coefficients first..last-1 of f to where loss is least, by coordinate descent on their
+ * logarithms, with a weak pull to the start values: deterministic. loss: summed over rows. */
+void qn_fleet_descend(QnFleet *f, int first, int last, int sweeps,
+                      double (*loss)(void *ctx, const QnFleet *f), void *ctx);
+
+#endif
