@@ -30,12 +30,9 @@ static const Row of_arch[QN_COEFS_OF_ARCH] = {
 };
 
 static const Row of_all[QN_COEFS_OF_ALL] = {
-    [QN_COEF_HALF_K] = { "half_k", 128, 4, 1024 },
-    [QN_COEF_HALF_MB] = { "half_mb", 1, 0.01, 20 },
-    [QN_COEF_LINK] = { "link", 0.6, 0.05, 1 },
-    [QN_COEF_LINK_US] = { "link_us", 10, 1, 100 },
-    [QN_COEF_OVERLAP] = { "overlap", 0.7, 0.01, 1 },
-    [QN_COEF_NODE_GBS] = { "node_gbs", 12, 1, 100 },
+    [QN_COEF_HALF_K] = { "half_k", 128, 4, 1024 },   [QN_COEF_HALF_MB] = { "half_mb", 1, 0.01, 20 },
+    [QN_COEF_LINK] = { "link", 0.6, 0.05, 1 },       [QN_COEF_LINK_US] = { "link_us", 10, 1, 100 },
+    [QN_COEF_OVERLAP] = { "overlap", 0.7, 0.01, 1 }, [QN_COEF_HOST] = { "host", 0.35, 0.05, 1 },
 };
 
 static const char *const tiers[QN_TIERS] = {
@@ -124,6 +121,8 @@ double *qn_coef_at(QnCoefs *c, int i)
 
 void qn_coefs_start(QnCoefs *c)
 {
+    if (qn_fleet_open(&c->fleet) != QN_OK)
+        qn_fleet_start(&c->fleet); /* of a build with a table that does not fit it */
     for (int i = 0; i < QN_COEF_COUNT; i++)
         *qn_coef_at(c, i) = qn_coef_info(i).start;
 }

@@ -3,7 +3,7 @@
 #ifndef QN_PLAN_COEF_H
 #define QN_PLAN_COEF_H
 
-#include "plan/device.h"
+#include "plan/fleet.h"
 
 /* The software that runs the model: on equal hardware it moves throughput by up to three times. */
 typedef enum QnTier {
@@ -40,13 +40,13 @@ enum { /* of an architecture: factors on the above */
        QN_COEFS_OF_ARCH
 };
 
-enum {                   /* of all */
-       QN_COEF_HALF_K,   /* a product this deep runs at half its best rate */
-       QN_COEF_HALF_MB,  /* kernels that move this much reach half the bandwidth */
-       QN_COEF_LINK,     /* share of the links' rate in an all-reduce */
-       QN_COEF_LINK_US,  /* latency of one hop */
-       QN_COEF_OVERLAP,  /* share of the backward pass behind which communication hides */
-       QN_COEF_NODE_GBS, /* network of a device beyond eight */
+enum {                  /* of all */
+       QN_COEF_HALF_K,  /* a product this deep runs at half its best rate */
+       QN_COEF_HALF_MB, /* kernels that move this much reach half the bandwidth */
+       QN_COEF_LINK,    /* share of PCIe's rate in an all-reduce between peers */
+       QN_COEF_LINK_US, /* latency of one hop */
+       QN_COEF_OVERLAP, /* share of the backward pass behind which communication hides */
+       QN_COEF_HOST,    /* share of it through the memory of the host */
        QN_COEFS_OF_ALL
 };
 
@@ -56,9 +56,10 @@ typedef struct QnCoefs {
     double tier[QN_TIERS][QN_COEFS_OF_TIER];
     double arch[QN_ARCHS][QN_COEFS_OF_ARCH];
     double all[QN_COEFS_OF_ALL];
+    QnFleet fleet; /* of many devices: its own table and fits */
 } QnCoefs;
 
-enum { QN_COEF_COUNT = sizeof(QnCoefs) / sizeof(double) };
+enum { QN_COEF_COUNT = offsetof(QnCoefs, fleet) / sizeof(double) };
 
 /* What is known of the i-th of all, in the order of the struct. */
 typedef struct QnCoefInfo {

@@ -27,10 +27,9 @@ static double network_rate(const QnCard *card)
 QnLinks qn_links_of(const QnCard *card, double network_gbs)
 {
     const char *text = card->link ? card->link : "";
-    QnLinks l = { .kind = QN_LINK_PCIE,
-                  .rate = 1e9 * card->link_gbs,
-                  .pcie = pcie_rate(card),
-                  .per_node = 8 };
+    QnLinks l = {
+        .kind = QN_LINK_PCIE, .rate = 1e9 * card->link_gbs, .pcie = pcie_rate(card), .per_node = 8
+    };
     l.network = network_gbs > 0 ? 1e9 * network_gbs : network_rate(card);
     if (strstr(text, "bridge")) {
         l.bridged = strstr(text, "4-way") ? 4 : 2;
@@ -86,6 +85,9 @@ static const double *link_of(const QnFleet *f, QnLinkKind kind)
     return f->x + QN_FLEET_LINK + (int)kind * QN_LINK_COEFS;
 }
 
+/* qn_mesh_rings searches for them; a test compares. */
+static const int mesh_rings[9] = { 1, 1, 1, 2, 4, 2, 2, 4, 6 };
+
 static double local_s(const QnLinks *l, const QnFleet *f, QnCollective what, int n, double bytes)
 {
     QnLinkKind kind = l->kind;
@@ -94,7 +96,7 @@ static double local_s(const QnLinks *l, const QnFleet *f, QnCollective what, int
     if (l->bridged && n > l->bridged)
         rate = l->pcie;
     if (kind == QN_LINK_MESH)
-        rate = l->link_rate * (what == QN_COMM_SEND ? 1 : qn_mesh_rings(n));
+        rate = l->link_rate * (what == QN_COMM_SEND ? 1 : mesh_rings[QN_MIN(n, 8)]);
     double s = level_s(link_of(f, kind), rate, hops, volume);
     if (l->reduces && what == QN_COMM_ALL_REDUCE) {
         const double *k = link_of(f, kind);
@@ -109,8 +111,8 @@ static double network_s(const QnLinks *l, const QnFleet *f, QnCollective what, i
                         double bytes)
 {
     const double *k = link_of(f, QN_LINK_NETWORK);
-    double ring = level_s(k, l->network, what == QN_COMM_SEND ? 1 : nodes - 1,
-                          volume_of(what, nodes, bytes));
+    double ring =
+        level_s(k, l->network, what == QN_COMM_SEND ? 1 : nodes - 1, volume_of(what, nodes, bytes));
     if (what != QN_COMM_ALL_REDUCE || nodes < 4)
         return ring;
     /* two trees, each for half of the message: every device sends it up and down once */
@@ -142,8 +144,7 @@ double qn_comm_s(const QnLinks *l, const QnFleet *f, QnCollective what, int n, i
         return QN_MAX(level_s(link_of(f, QN_LINK_NETWORK), l->network, nodes - 1, out),
                       local_s(l, f, what, local, in));
     }
-    default:
-        return local_s(l, f, what, local, bytes) + network_s(l, f, what, nodes, bytes / local);
+    default: return local_s(l, f, what, local, bytes) + network_s(l, f, what, nodes, bytes / local);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "plan/cost.h"
 
 #include "base/str.h"
+#include "plan/comm.h"
 
 #include <math.h>
 #include <string.h>
@@ -152,21 +153,22 @@ static void add_work(QnCostResult *out, const QnWork *w, const QnCostRequest *r,
     out->step_s += w->count * c.seconds;
 }
 
-/* What of the all-reduce of the gradients the backward pass does not hide. */
+/* What of the all-reduce of the gradients the backward pass does not hide: at least its last
+ * bucket of 25 MB. */
 static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k, double compute_s)
 {
-    double n = r->n_cards;
-    if (n < 2 || !r->train)
+    if (r->n_cards < 2 || !r->train)
         return 0;
-    double rate = 1e9 * r->card->link_gbs * k->all[QN_COEF_LINK],
-           hop = 1e-6 * k->all[QN_COEF_LINK_US];
-    if (n > 8) /* the slowest ring is through the network */
-        rate = QN_MIN(rate, 8e9 * k->all[QN_COEF_NODE_GBS]);
-    rate = QN_MAX(rate, 1e9);
-    double bytes = 4 * c->params;
-    double ring = 2 * (n - 1) / n * bytes / rate + 2 * (n - 1) * hop;
-    double tree = 2 * bytes / rate + 2 * log2(n) * hop;
-    double all = QN_MIN(ring, tree), last = all * QN_MIN(1, 25e6 / bytes);
+    QnLinks links = qn_links_of(r->card, 0);
+    QnFleet f = k->fleet;
+    double *pcie = f.x + QN_FLEET_LINK + QN_LINK_PCIE * QN_LINK_COEFS;
+    double *host = f.x + QN_FLEET_LINK + QN_LINK_HOST * QN_LINK_COEFS;
+    pcie[QN_LINK_SHARE] = k->all[QN_COEF_LINK];
+    host[QN_LINK_SHARE] = k->all[QN_COEF_HOST];
+    pcie[QN_LINK_HOP_US] = host[QN_LINK_HOP_US] = k->all[QN_COEF_LINK_US];
+    double bytes = 4 * c->params, bucket = QN_MIN(bytes, 25e6);
+    double all = qn_comm_s(&links, &f, QN_COMM_ALL_REDUCE, r->n_cards, links.per_node, bytes);
+    double last = qn_comm_s(&links, &f, QN_COMM_ALL_REDUCE, r->n_cards, links.per_node, bucket);
     return QN_MAX(last, all - k->all[QN_COEF_OVERLAP] * compute_s * 2 / 3);
 }
 

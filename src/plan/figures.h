@@ -16,7 +16,7 @@ typedef struct QnFigure {
     const char *reason; /* why it cannot be predicted; NULL: it can */
     void *job;          /* what its kind predicts from */
     double predicted;
-    double error;       /* |predicted - measured| / measured; -1: not expressed */
+    double error; /* |predicted - measured| / measured; -1: not expressed */
 } QnFigure;
 
 typedef struct QnFigures QnFigures;

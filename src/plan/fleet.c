@@ -15,8 +15,8 @@ typedef struct Row {
 static const char *const kinds[QN_LINK_KINDS] = { "switch", "mesh", "pcie", "host", "network" };
 
 static const Row of_link[QN_LINK_COEFS] = {
-    { "share", 0.8, 0.1, 1 },      { "floor_us", 30, 1, 200 },   { "hop_us", 6, 0.1, 100 },
-    { "ramp_us", 12, 0.1, 200 },   { "ramp_power", 0.7, 0.2, 2 },
+    { "share", 0.8, 0.1, 1 },    { "floor_us", 30, 1, 200 },    { "hop_us", 6, 0.1, 100 },
+    { "ramp_us", 12, 0.1, 200 }, { "ramp_power", 0.7, 0.2, 2 },
 };
 
 /* In the order of the enum, from QN_FLEET_REDUCE on. */
@@ -112,8 +112,8 @@ void qn_fleet_descend(QnFleet *f, int first, int last, int sweeps,
             double before = f->x[i];
             bool better = false;
             for (int up = 1; up >= 0 && !better; up--) {
-                double x = QN_MIN(QN_MAX(up ? before * step[i] : before / step[i], info.min),
-                                  info.max);
+                double x =
+                    QN_MIN(QN_MAX(up ? before * step[i] : before / step[i], info.min), info.max);
                 f->x[i] = x;
                 double now = x == before ? best : loss(ctx, f);
                 double gain = best - now + pull(&info, before) - pull(&info, x);

@@ -15,12 +15,12 @@ typedef enum QnLinkKind {
     QN_LINK_KINDS
 } QnLinkKind;
 
-enum {                      /* of a kind of link */
-       QN_LINK_SHARE,       /* of the rate, by large messages */
-       QN_LINK_FLOOR_US,    /* the least that a collective takes */
-       QN_LINK_HOP_US,      /* and for each further device */
-       QN_LINK_RAMP_US,     /* messages of this length reach half the rate */
-       QN_LINK_RAMP_POWER,  /* how sharply */
+enum {                     /* of a kind of link */
+       QN_LINK_SHARE,      /* of the rate, by large messages */
+       QN_LINK_FLOOR_US,   /* the least that a collective takes */
+       QN_LINK_HOP_US,     /* and for each further device */
+       QN_LINK_RAMP_US,    /* messages of this length reach half the rate */
+       QN_LINK_RAMP_POWER, /* how sharply */
        QN_LINK_COEFS
 };
 
