@@ -4,6 +4,7 @@
 #include "plan/step.h"
 #include "rt/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void qn_count_fini(QnCount *c)
@@ -191,9 +192,30 @@ static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, QnCount *ou
     return QN_OK;
 }
 
-/* Passes that have no place on a device without memory, and those that eager frameworks lack. */
-static const char fused[] = "layout,fuse_conv,recompute";
-static const char unfused[] = "layout,fuse_conv,recompute,fold_scale,fuse,fuse_sum";
+/* Passes that have no place on a device without memory, those that eager frameworks lack, and those
+ * that the step says are left out. */
+static QnStatus run_passes(const QnStep *step, const QnCountRequest *r, QnDevice *d)
+{
+    char off[512];
+    QnPipelineOptions o = { .level = QN_O2,
+                            .off = off,
+                            .memory_budget_bytes = r->recompute, /* a byte: all that can be */
+                            .keep = qn_device_has_kernel,
+                            .keep_ctx = d };
+    snprintf(off, sizeof off, "layout,fuse_conv%s%s%s%s", r->recompute ? "" : ",recompute",
+             r->unfused ? ",fold_scale,fuse,fuse_sum" : "", step->off ? "," : "",
+             step->off ? step->off : "");
+    return qn_pipeline_run(step->graph, &o);
+}
+
+static void halve(QnCount *c)
+{
+    for (int64_t i = 0; i < c->n_work; i++) {
+        c->work[i].read /= 2;
+        c->work[i].written /= 2;
+    }
+    c->activations /= 2;
+}
 
 static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *d, int64_t layers,
                            QnCount *out)
@@ -205,11 +227,7 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     QnStatus st = qn_step_build(m, r, layers, &step);
     QN_TRY_DONE(st);
     out->params = step.params;
-    QnPipelineOptions o = { .level = QN_O2,
-                            .off = r->unfused ? unfused : fused,
-                            .keep = qn_device_has_kernel,
-                            .keep_ctx = d };
-    QN_TRY_DONE(qn_pipeline_run(step.graph, &o));
+    QN_TRY_DONE(run_passes(&step, r, d));
     store = qn_store_new(d);
     if (!store)
         QN_TRY_DONE(QN_ENOMEM);
@@ -217,10 +235,12 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     QN_TRY_DONE(qn_store_alloc(store));
     QN_TRY_DONE(qn_plan_new(step.graph, d, store, NULL, &plan));
     QN_TRY_DONE(count_plan(plan, r, out));
+    if (step.halves)
+        halve(out);
 done:
     qn_plan_free(plan);
     qn_store_free(store);
-    qn_graph_free(step.graph);
+    qn_step_fini(&step);
     if (st != QN_OK)
         qn_count_fini(out);
     return st;

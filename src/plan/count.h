@@ -28,6 +28,7 @@ typedef struct QnWork {
 
 typedef struct QnCountRequest {
     bool train;       /* else one pass forward */
+    bool recompute;   /* cheap values are computed again rather than kept, all that can be */
     int low;          /* 0: float32; 1: 16 bits, weights also in 32; 2: all in 16 bits */
     int64_t batch;    /* examples of one device */
     int64_t image;    /* height; 0: the model's own */

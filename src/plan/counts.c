@@ -43,9 +43,9 @@ void qn_counts_free(QnCounts *c)
 
 static bool is_same(const QnCountRequest *a, const QnCountRequest *b)
 {
-    return a->train == b->train && a->low == b->low && a->batch == b->batch &&
-           a->image == b->image && a->width == b->width && a->depth == b->depth &&
-           a->sequence == b->sequence && a->unfused == b->unfused;
+    return a->train == b->train && a->recompute == b->recompute && a->low == b->low &&
+           a->batch == b->batch && a->image == b->image && a->width == b->width &&
+           a->depth == b->depth && a->sequence == b->sequence && a->unfused == b->unfused;
 }
 
 static const QnCount *find(const QnCounts *c, const QnModel *m, const QnCountRequest *r)

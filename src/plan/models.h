@@ -26,7 +26,10 @@ typedef struct QnStepInput {
     bool train;
 } QnStepInput;
 
-/* How models of a kind are built: by build or by step. */
+struct QnCountRequest;
+struct QnStep;
+
+/* How models of a kind are built: by build, step or graph. */
 struct QnFamily {
     const char *name;
     /* what it takes where nothing else is said */
@@ -43,6 +46,9 @@ struct QnFamily {
     /* For what does not fit that: makes its own inputs (qn_step_image, qn_input) and returns the
      * loss, a scalar, of a step of training, else what it predicts; more by qn_graph_output. */
     QnValue *(*step)(QnNet *net, const QnModel *m, const QnStepInput *in, int64_t layers);
+    /* For graphs that are made elsewhere, of a recipe or a file: all of a step as it is before the
+     * passes (plan/step.h). */
+    QnStatus (*graph)(const QnModel *m, const struct QnCountRequest *r, struct QnStep *out);
     int layers;     /* size[layers - 1] is the number of equal layers, 0: they are not equal */
     bool generates; /* token by token, with a cache of keys and values */
     bool adam;      /* what it is usually trained with; else momentum */

@@ -81,9 +81,20 @@ static QnStatus build(const QnModel *m, const QnCountRequest *r, int64_t layers,
     return qn_graph_check(b->g);
 }
 
+void qn_step_fini(QnStep *s)
+{
+    qn_graph_free(s->graph);
+    if (s->free_owner)
+        s->free_owner(s->owner);
+    *s = (QnStep){ 0 };
+}
+
 QnStatus qn_step_build(const QnModel *m, const QnCountRequest *r, int64_t layers, QnStep *out)
 {
     Build b = { 0 };
+    *out = (QnStep){ 0 };
+    if (m->family->graph)
+        return m->family->graph(m, r, out);
     QnStatus st = build(m, r, layers, &b);
     *out = (QnStep){ .graph = b.g, .params = (double)qn_nn_param_count(&b.net) };
     qn_net_fini(&b.net);

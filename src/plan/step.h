@@ -7,7 +7,14 @@
 typedef struct QnStep {
     QnGraph *graph;
     double params;
+    /* of graphs that are made elsewhere */
+    const char *off; /* passes that are left out; NULL: none */
+    bool halves;     /* all floats stand for half as many bytes */
+    void *owner;     /* what the graph needs while it lives, freed by free_owner; or NULL */
+    void (*free_owner)(void *owner);
 } QnStep;
+
+void qn_step_fini(QnStep *s);
 
 /* What a request leaves open is the model's own. */
 QnStepInput qn_step_input(const QnModel *m, const QnCountRequest *r);

@@ -55,7 +55,7 @@ QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d
         s->file->problems = options->problems;
     if (st == QN_OK)
         st = qn_session_build(s, options);
-    if (st == QN_OK)
+    if (st == QN_OK && !options->build_only)
         st = compile(s, options);
     if (st != QN_OK)
         qn_session_free(s);

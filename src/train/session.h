@@ -31,6 +31,7 @@ typedef struct QnSessionOptions {
     bool training;            /* false: only what evaluation needs */
     bool profile, poison;
     bool no_passes;   /* run the graph as built (tests) */
+    bool build_only;  /* graphs as built, nothing else: for who looks at what would run */
     const char *onnx; /* the model's file, where the recipe has one; NULL: the recipe's */
     struct QnOnnxProblems *problems; /* all that keeps such a model from being trained; or NULL */
 } QnSessionOptions;

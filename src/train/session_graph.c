@@ -283,7 +283,7 @@ QnStatus qn_session_build(QnSession *s, const QnSessionOptions *o)
         QN_TRY(build_train(s));
     QnGraph *graphs[] = { s->eval_graph, s->train_graph, s->update_graph };
     for (int i = 0; i < QN_COUNT(graphs); i++) {
-        if (!graphs[i])
+        if (!graphs[i] || o->build_only)
             continue;
         QN_TRY(optimise(s, graphs[i], o->no_passes));
         QN_TRY(qn_store_add(s->store, graphs[i]));
