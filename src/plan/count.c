@@ -227,6 +227,7 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     QnStatus st = qn_step_build(m, r, layers, &step);
     QN_TRY_DONE(st);
     out->params = step.params;
+    out->macs = step.macs;
     QN_TRY_DONE(run_passes(&step, r, d));
     store = qn_store_new(d);
     if (!store)
@@ -258,6 +259,7 @@ static QnStatus extend_layers(const QnCount *few, const QnCount *more, int64_t l
 {
     double times = (double)(layers - 2);
     *out = (QnCount){ .params = extend(few->params, more->params, times),
+                      .macs = extend(few->macs, more->macs, times),
                       .weights = extend(few->weights, more->weights, times),
                       .gradients = extend(few->gradients, more->gradients, times),
                       .optimizer = extend(few->optimizer, more->optimizer, times),

@@ -42,6 +42,7 @@ typedef struct QnCount {
     QnWork *work;
     int64_t n_work, cap_work;
     double params;
+    double macs;         /* multiply-adds of the pass forward: convolutions and products */
     double flops, bytes; /* of all work */
     /* memory, bytes */
     double weights, gradients, optimizer, activations;

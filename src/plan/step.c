@@ -1,9 +1,12 @@
 #include "plan/step.h"
 
+#include "plan/macs.h"
+
 typedef struct Build {
     QnGraph *g;
     QnNet net;
     QnValue *result; /* loss or scores */
+    double macs;
 } Build;
 
 QnStepInput qn_step_input(const QnModel *m, const QnCountRequest *r)
@@ -74,6 +77,7 @@ static QnStatus build(const QnModel *m, const QnCountRequest *r, int64_t layers,
     if (r->train)
         b->net.key = qn_input(b->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
     b->result = forward(m, r, layers, &b->net);
+    b->macs = qn_macs(b->g);
     QN_TRY(qn_graph_check(b->g));
     QN_TRY(qn_graph_output(b->g, r->train ? "loss" : "scores", b->result));
     if (r->train)
@@ -96,7 +100,7 @@ QnStatus qn_step_build(const QnModel *m, const QnCountRequest *r, int64_t layers
     if (m->family->graph)
         return m->family->graph(m, r, out);
     QnStatus st = build(m, r, layers, &b);
-    *out = (QnStep){ .graph = b.g, .params = (double)qn_nn_param_count(&b.net) };
+    *out = (QnStep){ .graph = b.g, .params = (double)qn_nn_param_count(&b.net), .macs = b.macs };
     qn_net_fini(&b.net);
     if (st == QN_OK)
         return QN_OK;

@@ -6,7 +6,7 @@
 
 typedef struct QnStep {
     QnGraph *graph;
-    double params;
+    double params, macs; /* macs: of the pass forward */
     /* of graphs that are made elsewhere */
     const char *off; /* passes that are left out; NULL: none */
     bool halves;     /* all floats stand for half as many bytes */

@@ -164,21 +164,21 @@ static const QnFamily squeezenets = { .name = "squeezenet", .image = 224, .build
 static const QnFamily densenets = { .name = "densenet", .image = 224, .build = densenet };
 
 static const QnModel models[] = {
-    { "alexnet", &alexnets, { 0 }, 61.101, "torchvision 0.19, Krizhevsky 2014" },
-    { "vgg11", &vggs, { 11 }, 132.863, "torchvision 0.19, Simonyan and Zisserman 2015" },
-    { "vgg13", &vggs, { 13 }, 133.048, "torchvision 0.19, Simonyan and Zisserman 2015" },
-    { "vgg16", &vggs, { 16 }, 138.358, "torchvision 0.19, Simonyan and Zisserman 2015" },
-    { "vgg19", &vggs, { 19 }, 143.667, "torchvision 0.19, Simonyan and Zisserman 2015" },
-    { "vgg11_bn", &vggs, { 11, 1 }, 132.869, "torchvision 0.19" },
-    { "vgg13_bn", &vggs, { 13, 1 }, 133.054, "torchvision 0.19" },
-    { "vgg16_bn", &vggs, { 16, 1 }, 138.366, "torchvision 0.19" },
-    { "vgg19_bn", &vggs, { 19, 1 }, 143.678, "torchvision 0.19" },
-    { "squeezenet1_0", &squeezenets, { 0 }, 1.248, "torchvision 0.19, Iandola et al. 2016" },
-    { "squeezenet1_1", &squeezenets, { 1 }, 1.235, "torchvision 0.19, Iandola et al. 2016" },
-    { "densenet121", &densenets, { 32, 64, 6, 12, 24, 16 }, 7.979, "torchvision 0.19" },
-    { "densenet161", &densenets, { 48, 96, 6, 12, 36, 24 }, 28.681, "torchvision 0.19" },
-    { "densenet169", &densenets, { 32, 64, 6, 12, 32, 32 }, 14.149, "torchvision 0.19" },
-    { "densenet201", &densenets, { 32, 64, 6, 12, 48, 32 }, 20.014, "torchvision 0.19" },
+    { "alexnet", &alexnets, { 0 }, 61.101, "torchvision 0.19, Krizhevsky 2014", 0.714 },
+    { "vgg11", &vggs, { 11 }, 132.863, "torchvision 0.19, Simonyan and Zisserman 2015", 7.609 },
+    { "vgg13", &vggs, { 13 }, 133.048, "torchvision 0.19, Simonyan and Zisserman 2015", 11.308 },
+    { "vgg16", &vggs, { 16 }, 138.358, "torchvision 0.19, Simonyan and Zisserman 2015", 15.47 },
+    { "vgg19", &vggs, { 19 }, 143.667, "torchvision 0.19, Simonyan and Zisserman 2015", 19.632 },
+    { "vgg11_bn", &vggs, { 11, 1 }, 132.869, "torchvision 0.19", 7.609 },
+    { "vgg13_bn", &vggs, { 13, 1 }, 133.054, "torchvision 0.19", 11.308 },
+    { "vgg16_bn", &vggs, { 16, 1 }, 138.366, "torchvision 0.19", 15.47 },
+    { "vgg19_bn", &vggs, { 19, 1 }, 143.678, "torchvision 0.19", 19.632 },
+    { "squeezenet1_0", &squeezenets, { 0 }, 1.248, "torchvision 0.19, Iandola et al. 2016", 0.819 },
+    { "squeezenet1_1", &squeezenets, { 1 }, 1.235, "torchvision 0.19, Iandola et al. 2016", 0.349 },
+    { "densenet121", &densenets, { 32, 64, 6, 12, 24, 16 }, 7.979, "torchvision 0.19", 2.834 },
+    { "densenet161", &densenets, { 48, 96, 6, 12, 36, 24 }, 28.681, "torchvision 0.19", 7.728 },
+    { "densenet169", &densenets, { 32, 64, 6, 12, 32, 32 }, 14.149, "torchvision 0.19", 3.36 },
+    { "densenet201", &densenets, { 32, 64, 6, 12, 48, 32 }, 20.014, "torchvision 0.19", 4.291 },
 };
 
 const QnModelList qn_models_cnn = { models, QN_COUNT(models) };

@@ -1,0 +1,166 @@
+/* Blocks of nets that take an image as tokens. */
+#include "plan/models/blocks.h"
+
+/* ---- layouts ---- */
+
+QnValue *qn_block_tokens(QnNet *net, QnValue *x)
+{
+    if (qn_value_is_poison(x))
+        return x;
+    const QnShape *s = &x->type.shape;
+    QnShape flat = QN_SHAPE(s->dim[0], s->dim[1], s->dim[2] * s->dim[3]);
+    return qn_swap_axes(net->g, qn_reshape(net->g, x, &flat), 1, 2);
+}
+
+QnValue *qn_block_image(QnNet *net, QnValue *x, int64_t h)
+{
+    if (qn_value_is_poison(x))
+        return x;
+    const QnShape *s = &x->type.shape;
+    QnShape image = QN_SHAPE(s->dim[0], s->dim[2], h, s->dim[1] / QN_MAX(h, 1));
+    return qn_reshape(net->g, qn_swap_axes(net->g, x, 1, 2), &image);
+}
+
+QnValue *qn_block_channels_last(QnNet *net, QnValue *x)
+{
+    return qn_transpose(net->g, x, (QnInts){ 4, { 0, 2, 3, 1 } });
+}
+
+QnValue *qn_block_channels_first(QnNet *net, QnValue *x)
+{
+    return qn_transpose(net->g, x, (QnInts){ 4, { 0, 3, 1, 2 } });
+}
+
+QnValue *qn_block_patches(QnNet *net, const char *name, QnValue *x, int64_t width, int64_t patch)
+{
+    QnConvSpec spec = { .out = width, .kernel = patch, .stride = patch, .bias = true };
+    int64_t h = qn_block_dim(x, 2), w = qn_block_dim(x, 3);
+    if (!qn_value_is_poison(x) && (h % patch || w % patch)) {
+        qn_fail(QN_ESHAPE,
+                "images of %lld x %lld are not whole patches of %lld x %lld; use a "
+                "multiple of %lld",
+                (long long)h, (long long)w, (long long)patch, (long long)patch, (long long)patch);
+        return qn_graph_poison(net->g);
+    }
+    return qn_block_tokens(net, qn_nn_conv(net, name, x, &spec));
+}
+
+/* ---- parameters ---- */
+
+QnValue *qn_block_table(QnNet *net, const char *name, const QnShape *shape)
+{
+    QnInitSpec init = { QN_INIT_KIND_TRUNC_NORMAL, 0, 0, 0.02 };
+    return qn_net_param(net, name, shape, &init, false);
+}
+
+QnValue *qn_block_scale(QnNet *net, const char *name, QnValue *x)
+{
+    QnInitSpec ones = { QN_INIT_KIND_ONES, 0, 0, 0 };
+    if (qn_value_is_poison(x))
+        return x;
+    QnShape shape = QN_SHAPE(qn_block_dim(x, -1));
+    return qn_mul(net->g, x, qn_net_param(net, name, &shape, &ones, false));
+}
+
+QnValue *qn_block_mlp(QnNet *net, const char *name, QnValue *x, int64_t hidden, int64_t out,
+                      QnAct act)
+{
+    qn_net_push(net, name);
+    x = qn_block_act(net, qn_nn_linear(net, "fc1", x, hidden, true), act);
+    x = qn_nn_linear(net, "fc2", x, out, true);
+    qn_net_pop(net);
+    return x;
+}
+
+/* ---- windows ---- */
+
+QnValue *qn_block_windows(QnNet *net, QnValue *x, int64_t side)
+{
+    QnGraph *g = net->g;
+    int64_t n = qn_block_dim(x, 0), h = qn_block_dim(x, 1), w = qn_block_dim(x, 2);
+    int64_t c = qn_block_dim(x, 3);
+    if (qn_value_is_poison(x))
+        return x;
+    if (h % side || w % side) {
+        qn_fail(QN_ESHAPE,
+                "%lld x %lld places are not whole windows of %lld x %lld: this model does not "
+                "take images of this size",
+                (long long)h, (long long)w, (long long)side, (long long)side);
+        return qn_graph_poison(g);
+    }
+    x = qn_reshape(g, x, &QN_SHAPE(n, h / side, side, w / side, side, c));
+    x = qn_transpose(g, x, (QnInts){ 6, { 0, 1, 3, 2, 4, 5 } });
+    return qn_reshape(g, x, &QN_SHAPE(n * (h / side) * (w / side), side * side, c));
+}
+
+QnValue *qn_block_unwindow(QnNet *net, QnValue *x, int64_t side, int64_t h, int64_t w)
+{
+    QnGraph *g = net->g;
+    int64_t c = qn_block_dim(x, 2), n = qn_block_dim(x, 0) / QN_MAX(h / side * (w / side), 1);
+    if (qn_value_is_poison(x))
+        return x;
+    x = qn_reshape(g, x, &QN_SHAPE(n, h / side, w / side, side, side, c));
+    x = qn_transpose(g, x, (QnInts){ 6, { 0, 1, 3, 2, 4, 5 } });
+    return qn_reshape(g, x, &QN_SHAPE(n, h, w, c));
+}
+
+/* Row of the table for each pair of places. */
+static QnValue *differences(QnNet *net, int64_t h, int64_t w)
+{
+    int64_t n = h * w, *ids = qn_alloc_array((size_t)(n * n), sizeof *ids);
+    if (!ids)
+        return qn_graph_poison(net->g);
+    for (int64_t i = 0; i < n * n; i++) {
+        int64_t a = i / n, b = i % n;
+        ids[i] = (a / w - b / w + h - 1) * (2 * w - 1) + a % w - b % w + w - 1;
+    }
+    QnValue *y = qn_constant(net->g, QN_DTYPE_I64, &QN_SHAPE(n, n), ids);
+    qn_free(ids);
+    return y;
+}
+
+QnValue *qn_block_relative_bias(QnNet *net, const char *name, int64_t h, int64_t w, int64_t heads)
+{
+    QnGraph *g = net->g;
+    QnShape rows = QN_SHAPE((2 * h - 1) * (2 * w - 1), heads),
+            all = QN_SHAPE(1, heads, h * w, h * w);
+    QnValue *table = qn_block_table(net, name, &rows);
+    QnValue *bias = qn_embedding(g, table, differences(net, h, w));
+    return qn_reshape(g, qn_transpose(g, bias, (QnInts){ 3, { 2, 0, 1 } }), &all);
+}
+
+/* ---- attention ---- */
+
+QnValue *qn_block_split_heads(QnNet *net, QnValue *x, int64_t heads)
+{
+    if (qn_value_is_poison(x))
+        return x;
+    const QnShape *s = &x->type.shape;
+    QnShape to = QN_SHAPE(s->dim[0], s->dim[1], heads, s->dim[2] / heads);
+    return qn_swap_axes(net->g, qn_reshape(net->g, x, &to), 1, 2);
+}
+
+QnValue *qn_block_join_heads(QnNet *net, QnValue *x)
+{
+    if (qn_value_is_poison(x))
+        return x;
+    const QnShape *s = &x->type.shape;
+    QnShape to = QN_SHAPE(s->dim[0], s->dim[2], s->dim[1] * s->dim[3]);
+    return qn_reshape(net->g, qn_swap_axes(net->g, x, 1, 2), &to);
+}
+
+QnValue *qn_block_self_attention(QnNet *net, const char *name, QnValue *x, const QnSelf *s)
+{
+    QnGraph *g = net->g;
+    int64_t width = qn_block_dim(x, -1);
+    QnValue *part[3];
+    qn_net_push(net, name);
+    QnValue *qkv = qn_nn_linear(net, "qkv", x, 3 * width, !s->no_bias);
+    qn_split(g, qkv, 2, 3, part);
+    for (int i = 0; i < 3; i++)
+        part[i] = qn_block_split_heads(net, part[i], s->heads);
+    x = qn_block_join_heads(net, qn_attention(g, part[0], part[1], part[2], s->mask, false, 0));
+    x = qn_nn_linear(net, "proj", x, width, true);
+    qn_net_pop(net);
+    return x;
+}
