@@ -54,6 +54,19 @@ static void set_conv(QnWork *w, const QnNode *node, int64_t groups)
                 (double)groups);
 }
 
+/* Queries x keys x the width of a head, for each head of each example: what does not fuse attention
+ * writes that many scores. */
+static void set_attention(QnWork *w, const QnNode *node)
+{
+    int q = node->op == &qn_op_attention_grad; /* after dy */
+    const QnShape *query = &node->in[q]->type.shape, *key = &node->in[q + 1]->type.shape;
+    w->kind = QN_WORK_ATTENTION;
+    w->m = dim(query, -2);
+    w->n = dim(key, -2);
+    w->k = dim(query, -1);
+    w->groups = (double)qn_shape_count(query) / QN_MAX(w->m * w->k, 1);
+}
+
 static int64_t conv_groups(const QnNode *node)
 {
     const QnConvAttr *a = node->attr; /* the first member for all three */
@@ -112,7 +125,7 @@ static QnWork work_of(const QnPlanStep *s)
     else if (op == &qn_op_conv || op == &qn_op_conv_dx || op == &qn_op_conv_dw)
         set_conv(&w, s->node, conv_groups(s->node));
     else if (op == &qn_op_attention || op == &qn_op_attention_grad)
-        w.kind = QN_WORK_ATTENTION;
+        set_attention(&w, s->node);
     else if (is_update(s->node))
         w.kind = QN_WORK_UPDATE;
     else if (is_part_of_norm(s->node))

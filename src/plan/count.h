@@ -22,7 +22,7 @@ typedef struct QnWork {
     QnWorkKind kind;
     const char *op;              /* the operator's name; static */
     double flops, read, written; /* of one */
-    double m, n, k, groups;
+    double m, n, k, groups;      /* of attention: queries, keys, width and number of heads */
     double count;
 } QnWork;
 
