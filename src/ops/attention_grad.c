@@ -23,7 +23,7 @@
             s = key % ns;                                                                          \
             row = (kv / nkv * nh + kv % nkv * share + j / nt) * nt + j % nt;                       \
         }                                                                                          \
-        qn_long t = row % nt, head = row / nt % nh, b = row / nt / nh;                             \
+        qn_long t = row % nt;                                                                      \
         float pj = 0.0f, zj = 0.0f;                                                                \
         if (j < many && (causal == 0 || s <= t + ns - nt) && lse[row] > -QN_INF) {                 \
             float score = 0.0f, dp = 0.0f;                                                         \
@@ -73,7 +73,7 @@ QN_KERNEL attention_grad_row_mask(QN_GLOBAL QN_T *dq, QN_GLOBAL QN_T *dk, QN_GLO
                                   qn_long nt, qn_long ns, qn_long nd, qn_long ne, qn_long m0,
                                   qn_long m1, qn_long m2, qn_long m3, qn_long causal, float scale)
 {
-    ATTENTION_GRAD_BODY(qn_load(mask, b * m0 + head * m1 + t * m2 + s * m3))
+    ATTENTION_GRAD_BODY(qn_load(mask, row / nt / nh * m0 + row / nt % nh * m1 + t * m2 + s * m3))
 }
 #endif
 

@@ -210,13 +210,38 @@ static void print_head(const Group *g, const Axes *a, QnStr *s)
     qn_str_add(s, ")\n{\nqn_long i = qn_item();\nif (i >= n)\nreturn;\n");
 }
 
-/* The index along each axis, then each input's offset by Horner's rule over the axes it reads. */
+static bool is_read(const QnNode *n, const Axes *a, int axis)
+{
+    for (int x = 0; x < n->n_in; x++) {
+        if (a->reads[x][axis])
+            return true;
+    }
+    return false;
+}
+
+/* The index along each axis that an input reads: what nobody reads, compilers warn of. */
+static void print_indices(const QnNode *n, const Axes *a, QnStr *s)
+{
+    int first = 0;
+    while (first < a->n && !is_read(n, a, first))
+        first++;
+    if (first < a->n)
+        qn_str_add(s, "qn_long r = i;\n");
+    for (int k = a->n - 1; k > first; k--) {
+        if (is_read(n, a, k))
+            qn_str_printf(s, "qn_long i%d = r %% d%d;\n", k, k);
+        qn_str_printf(s, "r /= d%d;\n", k);
+    }
+    if (first < a->n && first > 0)
+        qn_str_printf(s, "qn_long i%d = r %% d%d;\n", first, first);
+    else if (first < a->n)
+        qn_str_add(s, "qn_long i0 = r;\n");
+}
+
+/* Each input's offset, by Horner's rule over the axes it reads. */
 static void print_offsets(const QnNode *n, const Axes *a, QnStr *s)
 {
-    qn_str_add(s, "qn_long r = i;\n");
-    for (int k = a->n - 1; k > 0; k--)
-        qn_str_printf(s, "qn_long i%d = r %% d%d;\nr /= d%d;\n", k, k, k);
-    qn_str_add(s, "qn_long i0 = r;\n(void)i0;\n");
+    print_indices(n, a, s);
     for (int x = 0; x < n->n_in; x++) {
         bool first = true;
         qn_str_printf(s, "qn_long o%d = ", x);

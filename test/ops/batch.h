@@ -20,13 +20,14 @@ typedef struct Batch {
     QnStr text;     /* what follows the dialect */
 } Batch;
 
-/* The kernel of a map after the scalar functions, which stand once for all in the batch. */
-static inline char *map_kernel(const Case *c, QnDeviceCall *call)
+/* The kernel of a map after the scalar functions, which stand once for all in the batch; NULL: the
+ * text does not cover it. */
+static inline char *map_kernel(const QnNode *n, QnDeviceCall *call)
 {
     QnStr text = { 0 };
     const char *mark = "#line 1 \"map\"\n", *at;
     char *copy = NULL;
-    if (qn_devtext_map(c->node, &text, call) == QN_OK) {
+    if (qn_devtext_map(n, &text, call) == QN_OK) {
         at = strstr(qn_str_text(&text), mark);
         assert_non_null(at);
         copy = qn_strdup(at + strlen(mark));
@@ -70,7 +71,7 @@ static inline void batch_add(Batch *b, const QnOp *op, int k)
         return; /* test_types sees to it that the dtype is refused */
     bool map = op->traits & QN_MAP, ok;
     if (map)
-        ok = (it.map = map_kernel(&it.c, &it.call)) != NULL;
+        ok = (it.map = map_kernel(it.c.node, &it.call)) != NULL;
     else
         ok = is_of_type(it.c.node, b->dtype) && op->call(it.c.node, &it.call) == QN_OK;
     if (ok) {
@@ -92,15 +93,22 @@ static inline bool is_left_out(const QnOp *op, int k, QnDtype f)
     return f != QN_DTYPE_F32 && ((op->samples[k].flags & QN_SAMPLE_F32_ONLY) || (op->map && k > 0));
 }
 
+/* The text of every operator, one after the other. */
+static inline void add_all_texts(QnStr *text)
+{
+    for (int o = 0; o < QN_COUNT(all_ops); o++) {
+        if (all_ops[o]->device)
+            qn_str_add(text, all_ops[o]->device);
+    }
+}
+
 static inline void batch_collect(Batch *b, QnDtype f)
 {
     *b = (Batch){ .dtype = f };
     int samples = 0;
-    for (int o = 0; o < QN_COUNT(all_ops); o++) {
+    for (int o = 0; o < QN_COUNT(all_ops); o++)
         samples += all_ops[o]->n_samples;
-        if (all_ops[o]->device)
-            qn_str_add(&b->text, all_ops[o]->device);
-    }
+    add_all_texts(&b->text);
     b->items = calloc((size_t)samples, sizeof *b->items);
     assert_non_null(b->items);
     for (int o = 0; o < QN_COUNT(all_ops); o++) {

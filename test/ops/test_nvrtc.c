@@ -1,78 +1,18 @@
-/* The device text of test_device.c as CUDA C: NVRTC compiles it for a real architecture, on any
- * machine that has the library; nothing is run. timeout: 300 */
+/* Device text as CUDA C: NVRTC compiles it for real architectures, on any machine that has the
+ * library; nothing is run. test_nvrtc_archs.c compiles all of it for all of them. timeout: 600 */
 #include "ops/batch.h"
+#include "ops/nvrtc.h"
 
-#include <dlfcn.h>
-
-/* The few functions of nvrtc.h that this needs; its header is not required. */
-typedef struct Nvrtc {
-    void *lib;
-    int (*create)(void **p, const char *src, const char *name, int n, const char *const *headers,
-                  const char *const *names);
-    int (*compile)(void *p, int n, const char *const *options);
-    int (*log_bytes)(void *p, size_t *n);
-    int (*log)(void *p, char *text);
-    int (*ptx_bytes)(void *p, size_t *n);
-    int (*ptx)(void *p, char *text);
-    int (*destroy)(void **p);
-} Nvrtc;
+#include "nn/optim.h"
+#include "pass/pipeline.h"
+#include "rt/devtext.h"
 
 static Nvrtc nv;
 
-static void *symbol(const char *name)
-{
-    void *f = dlsym(nv.lib, name);
-    assert_non_null(f);
-    return f;
-}
-
 static int group_setup(void **state)
 {
-    static const char *const names[] = { "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-                                         "/usr/local/cuda/lib64/libnvrtc.so",
-                                         "/usr/local/cuda/lib/libnvrtc.so" };
-    for (int i = 0; i < QN_COUNT(names) && !nv.lib; i++)
-        nv.lib = dlopen(names[i], RTLD_NOW);
-    if (!nv.lib)
-        return 0;
-    *(void **)&nv.create = symbol("nvrtcCreateProgram");
-    *(void **)&nv.compile = symbol("nvrtcCompileProgram");
-    *(void **)&nv.log_bytes = symbol("nvrtcGetProgramLogSize");
-    *(void **)&nv.log = symbol("nvrtcGetProgramLog");
-    *(void **)&nv.ptx_bytes = symbol("nvrtcGetPTXSize");
-    *(void **)&nv.ptx = symbol("nvrtcGetPTX");
-    *(void **)&nv.destroy = symbol("nvrtcDestroyProgram");
+    nvrtc_open(&nv);
     return 0;
-}
-
-/* PTX, to be freed; NULL after printing the log. */
-static char *compile(const char *text, QnDtype f)
-{
-    const char *options[] = { "--gpu-architecture=compute_90", "-DQN_DEVICE",
-                              f == QN_DTYPE_F16    ? "-DQN_F16"
-                              : f == QN_DTYPE_BF16 ? "-DQN_BF16"
-                                                   : "-DQN_F32" };
-    void *p;
-    size_t n = 0;
-    char *out = NULL;
-    assert_int_equal(nv.create(&p, text, "batch", 0, NULL, NULL), 0);
-    if (nv.compile(p, QN_COUNT(options), options)) {
-        assert_int_equal(nv.log_bytes(p, &n), 0);
-        out = malloc(n + 1);
-        assert_non_null(out);
-        nv.log(p, out);
-        print_message("%.3000s\n", out);
-        free(out);
-        out = NULL;
-    } else {
-        assert_int_equal(nv.ptx_bytes(p, &n), 0);
-        out = malloc(n + 1);
-        assert_non_null(out);
-        assert_int_equal(nv.ptx(p, out), 0);
-        out[n] = 0;
-    }
-    nv.destroy(&p);
-    return out;
 }
 
 /* Kernels with double arithmetic, which costs up to 64 times as much: a literal without its f, or
@@ -110,11 +50,14 @@ static void check(QnDtype f)
     QnStr text = { 0 };
     if (!nv.lib)
         skip_because("no libnvrtc");
+    if (!nvrtc_knows(&nv, 90))
+        skip_because("this libnvrtc does not know sm_90");
     batch_collect(&b, f);
     qn_str_add(&text, qn_text_dialect);
     qn_str_add(&text, qn_str_text(&b.text));
     assert_ok(text.st);
-    char *ptx = compile(qn_str_text(&text), f);
+    char *ptx = NULL;
+    assert_true(nvrtc_compile(&nv, qn_str_text(&text), f, 90, &ptx));
     assert_non_null(ptx);
     assert_int_equal(count_f64(&b, ptx), 0);
     print_message("%s: %d samples compiled\n", qn_dtype_name(f), b.n);
@@ -136,4 +79,121 @@ static void test_f16(void **state)
 static void test_bf16(void **state)
 {
     check(QN_DTYPE_BF16);
+}
+
+/* ---- fused groups of models: what the pipeline makes of whole training steps ---- */
+
+/* A convolutional net, or a small GPT with `gpt`, with its gradient and update. */
+static QnGraph *training_step(bool gpt)
+{
+    QnGraph *g = qn_graph_new();
+    QnNet *net = qn_net_new(g, true);
+    QnValue *y = qn_input(g, "y", QN_DTYPE_I64, &QN_SHAPE(2)), *logits;
+    if (gpt) {
+        QnGptSpec spec = {
+            .vocab = 64, .window = 16, .layers = 1, .heads = 2, .width = 32, .dropout = 0.1
+        };
+        qn_net_set_key(net, qn_input(g, "key", QN_DTYPE_I64, &QN_SHAPE(2)));
+        QnValue *x = qn_input(g, "x", QN_DTYPE_I64, &QN_SHAPE(2, 16));
+        logits = qn_mean(g, qn_nn_gpt2(net, x, &spec), (QnInts){ 1, { 1 } }, false);
+    } else {
+        QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(2, 3, 32, 32));
+        logits = qn_nn_resnet(net, x, &(QnResnetSpec){ .depth = 18, .small = true, .outputs = 10 });
+    }
+    QnValue *loss = qn_cross_entropy(g, logits, y, 0.1, -100, QN_REDUCTION_MEAN);
+    QnOptim o = { .name = "adamw", .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .clip_norm = 1 };
+    QnValue *lr = qn_input(g, "lr", QN_DTYPE_F32, &(QnShape){ 0 });
+    QnValue *step = qn_input(g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
+    assert_ok(qn_optim_minimise(net, &o, loss, lr, step, NULL));
+    assert_ok(qn_graph_output(g, "loss", loss));
+    qn_net_free(net);
+    assert_ok(qn_pipeline_run(g, &(QnPipelineOptions){ .level = QN_O2 }));
+    return g;
+}
+
+static bool is_seen(char *const *list, int n, const char *text)
+{
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(list[i], text))
+            return true;
+    }
+    return false;
+}
+
+static void check_model(bool gpt)
+{
+    enum { MOST = 400 };
+    char *kernels[MOST];
+    int n_kernels = 0, refused = 0;
+    QnStr text = { 0 };
+    if (!nv.lib)
+        skip_because("no libnvrtc");
+    QnGraph *g = training_step(gpt);
+    qn_str_add(&text, qn_text_dialect);
+    add_all_texts(&text);
+    QN_GRAPH_EACH(g, n)
+    {
+        QnDeviceCall call;
+        char *kernel = n->op->traits & QN_MAP ? map_kernel(n, &call) : NULL;
+        refused += !kernel && n->op->traits & QN_MAP;
+        if (!kernel || is_seen(kernels, n_kernels, kernel)) {
+            qn_free(kernel);
+            continue;
+        }
+        assert_true(n_kernels < MOST);
+        kernels[n_kernels++] = kernel;
+        qn_str_printf(&text, "#define qn_map map_%d\n%s#undef qn_map\n", n_kernels, kernel);
+    }
+    assert_ok(text.st);
+    assert_int_equal(refused, 0);
+    assert_true(n_kernels > 5);
+    assert_true(nvrtc_compile(&nv, qn_str_text(&text), QN_DTYPE_F32, 89, NULL));
+    print_message("%d fused kernels of a %s's step\n", n_kernels, gpt ? "GPT" : "ResNet");
+    for (int i = 0; i < n_kernels; i++)
+        qn_free(kernels[i]);
+    qn_str_fini(&text);
+    qn_graph_free(g);
+}
+
+static void test_groups_of_a_convolutional_net(void **state)
+{
+    check_model(false);
+}
+
+static void test_groups_of_a_transformer(void **state)
+{
+    check_model(true);
+}
+
+/* What differs between architectures in the dialect, on each: conversions, shared memory,
+ * barriers, random words. */
+static void test_every_architecture(void **state)
+{
+    static const QnOp *const few[] = { &qn_op_matmul, &qn_op_softmax, &qn_op_dropout, &qn_op_gelu };
+    static const QnDtype types[] = { QN_DTYPE_F32, QN_DTYPE_F16, QN_DTYPE_BF16 };
+    QnStr text = { 0 };
+    if (!nv.lib)
+        skip_because("no libnvrtc");
+    qn_str_add(&text, qn_text_dialect);
+    for (int i = 0; i < QN_COUNT(few); i++)
+        qn_str_add(&text, few[i]->device);
+    assert_ok(text.st);
+    for (int a = 0; a < QN_COUNT(nvrtc_archs); a++) {
+        if (!nvrtc_knows(&nv, nvrtc_archs[a])) {
+            print_message("this libnvrtc does not know sm_%d\n", nvrtc_archs[a]);
+            continue;
+        }
+        for (int t = 0; t < QN_COUNT(types); t++)
+            assert_true(nvrtc_compile(&nv, qn_str_text(&text), types[t], nvrtc_archs[a], NULL));
+    }
+    qn_str_fini(&text);
+}
+
+/* The log is looked at: what the compiler only warns of fails too. */
+static void test_warnings_fail(void **state)
+{
+    const char *bad = "extern \"C\" __global__ void k(int *x) { int unused; x[0] = 1; }";
+    if (!nv.lib)
+        skip_because("no libnvrtc");
+    assert_false(nvrtc_compile(&nv, bad, QN_DTYPE_F32, 90, NULL));
 }

@@ -1,0 +1,47 @@
+/* All device text, in each storage type, as machine code of every architecture: some minutes each.
+ * labels: slow timeout: 3600 */
+#include "ops/batch.h"
+#include "ops/nvrtc.h"
+
+static Nvrtc nv;
+
+static int group_setup(void **state)
+{
+    nvrtc_open(&nv);
+    return 0;
+}
+
+static void check(QnDtype f)
+{
+    Batch b;
+    QnStr text = { 0 };
+    if (!nv.lib)
+        skip_because("no libnvrtc");
+    batch_collect(&b, f);
+    qn_str_add(&text, qn_text_dialect);
+    qn_str_add(&text, qn_str_text(&b.text));
+    assert_ok(text.st);
+    for (int a = 0; a < QN_COUNT(nvrtc_archs); a++) {
+        if (nvrtc_knows(&nv, nvrtc_archs[a]))
+            assert_true(nvrtc_compile(&nv, qn_str_text(&text), f, nvrtc_archs[a], NULL));
+        else
+            print_message("this libnvrtc does not know sm_%d\n", nvrtc_archs[a]);
+    }
+    qn_str_fini(&text);
+    batch_free(&b);
+}
+
+static void test_f32(void **state)
+{
+    check(QN_DTYPE_F32);
+}
+
+static void test_f16(void **state)
+{
+    check(QN_DTYPE_F16);
+}
+
+static void test_bf16(void **state)
+{
+    check(QN_DTYPE_BF16);
+}
