@@ -9,6 +9,7 @@ static const QnModelList *const lists[] = {
     &qn_models_cnn,
     &qn_models_decoder,
     &qn_models_encoder,
+    &qn_models_unet,
 };
 
 const QnModel *qn_model_at(int i)
