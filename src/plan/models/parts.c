@@ -1,7 +1,5 @@
 #include "plan/models/parts.h"
 
-#include <stdio.h>
-
 QnValue *qn_leaky_tenth(QnGraph *g, QnValue *x)
 {
     return qn_leaky_relu(g, x, 0.1);
@@ -12,35 +10,9 @@ QnValue *qn_leaky_hundredth(QnGraph *g, QnValue *x)
     return qn_leaky_relu(g, x, 0.01);
 }
 
-void qn_part_push(QnNet *net, const char *prefix, int64_t number)
-{
-    char name[32];
-    snprintf(name, sizeof name, "%s%lld", prefix, (long long)number);
-    qn_net_push(net, name);
-}
-
-int64_t qn_part_dim(const QnValue *x, int i)
-{
-    const QnShape *s = &x->type.shape;
-    return !qn_value_is_poison(x) && i < s->rank ? s->dim[i] : 1;
-}
-
-int64_t qn_part_channels(const QnValue *x)
-{
-    return qn_part_dim(x, 1);
-}
-
 QnValue *qn_part_join(QnNet *net, QnValue *a, QnValue *b)
 {
     return qn_concat(net->g, (QnValue *[]){ a, b }, 2, 1);
-}
-
-QnValue *qn_part_max_pool(QnNet *net, QnValue *x, int64_t kernel, int64_t stride, int64_t pad)
-{
-    return qn_max_pool(net->g, x,
-                       &(QnPoolAttr){ .kernel = { 2, { kernel, kernel } },
-                                      .strides = { 2, { stride, stride } },
-                                      .pads = { 4, { pad, pad, pad, pad } } });
 }
 
 QnValue *qn_part_resize(QnNet *net, QnValue *x, int64_t height, int64_t width, bool linear)
@@ -77,7 +49,7 @@ QnValue *qn_part_double(QnNet *net, const char *name, QnValue *x, int64_t out, i
     if (qn_value_is_poison(x))
         return x;
     int axes = x->type.shape.rank - 2;
-    QnShape w = { .rank = axes + 2, .dim = { qn_part_channels(x), out } };
+    QnShape w = { .rank = axes + 2, .dim = { qn_block_dim(x, 1), out } };
     double fan = (double)out;
     for (int i = 0; i < axes; i++) {
         w.dim[2 + i] = kernel;
@@ -99,7 +71,7 @@ static QnValue *convolve(QnNet *net, QnValue *x, const QnPart *p)
     int axes = x->type.shape.rank - 2;
     int64_t kernel = p->kernel ? p->kernel : 1, groups = p->groups ? p->groups : 1;
     int64_t dilation = p->dilation ? p->dilation : 1;
-    QnShape w = { .rank = axes + 2, .dim = { p->out, qn_part_channels(x) / groups } };
+    QnShape w = { .rank = axes + 2, .dim = { p->out, qn_block_dim(x, 1) / groups } };
     double area = 1;
     for (int i = 0; i < axes; i++) {
         w.dim[2 + i] = kernel;
@@ -119,7 +91,7 @@ static QnValue *convolve(QnNet *net, QnValue *x, const QnPart *p)
 
 static QnValue *norm(QnNet *net, QnValue *x, QnPartNorm kind)
 {
-    QnShape s = QN_SHAPE(qn_part_channels(x));
+    QnShape s = QN_SHAPE(qn_block_dim(x, 1));
     if (kind == QN_PART_PLAIN)
         return x;
     if (kind == QN_PART_BATCH)

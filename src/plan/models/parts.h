@@ -3,7 +3,7 @@
 #ifndef QN_PLAN_MODELS_PARTS_H
 #define QN_PLAN_MODELS_PARTS_H
 
-#include "plan/models.h"
+#include "plan/models/blocks.h"
 
 typedef QnValue *QnActivation(QnGraph *g, QnValue *x); /* qn_relu, qn_silu, qn_mish … */
 QnActivation qn_leaky_tenth, qn_leaky_hundredth;       /* slopes below zero */
@@ -26,13 +26,7 @@ typedef struct QnPart {
 } QnPart;
 QnValue *qn_part(QnNet *net, const char *name, QnValue *x, const QnPart *p);
 
-/* Begins a scope named prefix and number; ended by qn_net_pop. */
-void qn_part_push(QnNet *net, const char *prefix, int64_t number);
-int64_t qn_part_channels(const QnValue *x);
-/* Dim i of x, 1 where it has none. */
-int64_t qn_part_dim(const QnValue *x, int i);
 QnValue *qn_part_join(QnNet *net, QnValue *a, QnValue *b); /* along the channels */
-QnValue *qn_part_max_pool(QnNet *net, QnValue *x, int64_t kernel, int64_t stride, int64_t pad);
 /* To height and width by the nearest neighbour, or linearly. */
 QnValue *qn_part_resize(QnNet *net, QnValue *x, int64_t height, int64_t width, bool linear);
 /* Transposed convolution with bias that doubles every spatial axis; kernel 2 or 3. */

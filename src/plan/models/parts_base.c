@@ -53,7 +53,7 @@ static QnValue *block(QnNet *net, const QnBase *b, bool deep, QnValue *x, const 
     third.out = out;
     third.act = NULL;
     y = qn_part(net, "conv3", y, &third);
-    if (stride != 1 || qn_part_channels(x) != out) {
+    if (stride != 1 || qn_block_dim(x, 1) != out) {
         third.kernel = 1;
         third.stride = stride;
         x = qn_part(net, "shortcut", x, &third);
@@ -68,10 +68,10 @@ QnValue *qn_part_stage(QnNet *net, QnValue *x, const QnBase *b, int number)
     Block k = { .width = 64 << number,
                 .dilation = number == 3 && b->dilate_last ? 2 : 1,
                 .frozen = number == 0 && b->frozen > 1 };
-    qn_part_push(net, "stage", number + 1);
+    qn_block_push(net, "stage", number + 1);
     for (int i = 0; i < p->blocks[number]; i++) {
         k.stride = i == 0 && !keeps ? 2 : 1;
-        qn_part_push(net, "block", i);
+        qn_block_push(net, "block", i);
         x = block(net, b, p->deep, x, &k);
         qn_net_pop(net);
     }
@@ -88,7 +88,7 @@ void qn_part_base(QnNet *net, QnValue *x, const QnBase *b, QnValue *out[4])
                     .act = qn_relu,
                     .frozen = b->frozen > 0 };
     qn_net_push(net, "base");
-    x = qn_part_max_pool(net, qn_part(net, "stem", x, &stem), 3, 2, 1);
+    x = qn_block_max_pool(net, qn_part(net, "stem", x, &stem), 3, 2, 1);
     for (int i = 0; i < (b->stages ? b->stages : 4); i++)
         x = out[i] = qn_part_stage(net, x, b, i);
     qn_net_pop(net);
@@ -101,11 +101,11 @@ void qn_part_pyramid(QnNet *net, QnValue *const *features, int n, int64_t width,
     QnValue *above = NULL;
     qn_net_push(net, "pyramid");
     for (int i = n - 1; i >= 0; i--) {
-        qn_part_push(net, "level", i);
+        qn_block_push(net, "level", i);
         QnValue *x = qn_part(net, "lateral", features[i], &lateral);
         if (above)
             x = qn_add(net->g, x,
-                       qn_part_resize(net, above, qn_part_dim(x, 2), qn_part_dim(x, 3), false));
+                       qn_part_resize(net, above, qn_block_dim(x, 2), qn_block_dim(x, 3), false));
         above = x;
         out[i] = qn_part(net, "smooth", x, &smooth);
         qn_net_pop(net);

@@ -6,8 +6,8 @@
 QnValue *qn_part_rows(QnNet *net, QnValue *x, int64_t k)
 {
     QnGraph *g = net->g;
-    int64_t n = qn_part_dim(x, 0), a = qn_part_channels(x) / k, h = qn_part_dim(x, 2),
-            w = qn_part_dim(x, 3);
+    int64_t n = qn_block_dim(x, 0), a = qn_block_dim(x, 1) / k, h = qn_block_dim(x, 2),
+            w = qn_block_dim(x, 3);
     x = qn_reshape(g, x, &QN_SHAPE(n, a, k, h, w));
     x = qn_transpose(g, x, (QnInts){ 5, { 0, 3, 4, 1, 2 } });
     return qn_reshape(g, x, &QN_SHAPE(n, h * w * a, k));
@@ -34,7 +34,7 @@ QnValue *qn_part_overlap_loss(QnNet *net, const char *name, QnValue *scores)
     QnValue *all = qn_add(g, qn_sum(g, p, spatial, false), qn_sum(g, wanted, spatial, false));
     QnValue *dice = qn_div(g, qn_mul_scalar(g, both, 2), qn_add_scalar(g, all, 1e-5));
     QnValue *entropy = qn_mul(g, wanted, qn_log_softmax(g, scores, 1));
-    double pixels = (double)qn_shape_count(&scores->type.shape) / (double)qn_part_channels(scores);
+    double pixels = (double)qn_shape_count(&scores->type.shape) / (double)qn_block_dim(scores, 1);
     return qn_neg(g, qn_add(g, qn_mean(g, dice, (QnInts){ 0 }, false),
                             qn_mul_scalar(g, sum_all(g, entropy), 1 / pixels)));
 }

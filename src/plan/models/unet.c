@@ -34,13 +34,13 @@ static QnValue *strided(QnNet *net, const QnModel *m, const QnStepInput *in, int
     windows.batch *= QN_MAX(m->size[5], 1);
     QnValue *x = qn_step_image(net, &windows);
     for (int i = 0; i < n; i++) {
-        qn_part_push(net, "down", i);
+        qn_block_push(net, "down", i);
         x = skip[i] = strided_level(net, m, x, QN_MIN(32 << i, m->size[1]), i ? 2 : 1);
         qn_net_pop(net);
     }
     for (int i = n - 2; i >= 0; i--) {
-        int64_t width = qn_part_channels(skip[i]);
-        qn_part_push(net, "up", i);
+        int64_t width = qn_block_dim(skip[i], 1);
+        qn_block_push(net, "up", i);
         x = qn_part_join(net, qn_part_double(net, "double", x, width, 2), skip[i]);
         x = strided_level(net, m, x, width, 1);
         qn_net_pop(net);
@@ -55,8 +55,8 @@ static QnValue *strided(QnNet *net, const QnModel *m, const QnStepInput *in, int
 
 static QnValue *crop(QnNet *net, QnValue *x, const QnValue *to)
 {
-    int64_t h = qn_part_dim(to, 2), w = qn_part_dim(to, 3);
-    int64_t top = (qn_part_dim(x, 2) - h) / 2, left = (qn_part_dim(x, 3) - w) / 2;
+    int64_t h = qn_block_dim(to, 2), w = qn_block_dim(to, 3);
+    int64_t top = (qn_block_dim(x, 2) - h) / 2, left = (qn_block_dim(x, 3) - w) / 2;
     if (!top && !left)
         return x;
     return qn_slice(net->g, x,
@@ -82,15 +82,15 @@ static QnValue *pooled(QnNet *net, const QnModel *m, const QnStepInput *in, int6
     QnValue *skip[LEVELS], *x = qn_step_image(net, in);
     (void)layers;
     for (int i = 0; i < LEVELS; i++) {
-        qn_part_push(net, "down", i);
+        qn_block_push(net, "down", i);
         skip[i] = pooled_level(net, x, width[i], width[i], valid);
-        x = qn_part_max_pool(net, skip[i], 2, 2, 0);
+        x = qn_block_max_pool(net, skip[i], 2, 2, 0);
         qn_net_pop(net);
     }
     x = qn_nn_dropout(net, pooled_level(net, x, bottom, bottom, valid), valid ? 0.5 : 0);
     x = qn_relu(net->g, qn_part_double(net, "double", x, bottom / 2, kernel));
     for (int i = LEVELS - 1; i > 0; i--) {
-        qn_part_push(net, "up", i);
+        qn_block_push(net, "up", i);
         x = qn_part_join(net, x, crop(net, skip[i], x));
         x = pooled_level(net, x, width[i], valid ? width[i] : width[i] / 2, valid);
         x = qn_relu(net->g, qn_part_double(net, "double", x, width[i] / 2, kernel));
@@ -110,7 +110,7 @@ static QnValue *pooled(QnNet *net, const QnModel *m, const QnStepInput *in, int6
 static QnValue *around(QnNet *net, QnValue *x)
 {
     QnPart same = {
-        .out = qn_part_channels(x), .kernel = 3, .bias = true, .norm = QN_PART_BATCH, .act = qn_relu
+        .out = qn_block_dim(x, 1), .kernel = 3, .bias = true, .norm = QN_PART_BATCH, .act = qn_relu
     };
     QnValue *y = twice(net, x, &same, &same);
     return qn_add(net->g, x, qn_part(net, "conv3", y, &same));
@@ -134,15 +134,15 @@ static QnValue *vnet(QnNet *net, const QnModel *m, const QnStepInput *in, int64_
     skip[0] = x = qn_add(net->g, qn_part(net, "first", x, &part), x);
     for (int i = 1; i <= n; i++) {
         QnPart half = part;
-        half.out = 2 * qn_part_channels(x);
+        half.out = 2 * qn_block_dim(x, 1);
         half.kernel = half.stride = 2;
-        qn_part_push(net, "down", i);
+        qn_block_push(net, "down", i);
         x = skip[i] = around(net, qn_part(net, "half", x, &half));
         qn_net_pop(net);
     }
     for (int i = n - 1; i > 0; i--) {
-        qn_part_push(net, "up", i);
-        x = enlarge(net, x, qn_part_channels(skip[i]));
+        qn_block_push(net, "up", i);
+        x = enlarge(net, x, qn_block_dim(skip[i], 1));
         x = around(net, qn_part_join(net, x, skip[i]));
         qn_net_pop(net);
     }
