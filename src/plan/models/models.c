@@ -5,11 +5,7 @@
 #include <strings.h>
 
 static const QnModelList *const lists[] = {
-    &qn_models_resnet,
-    &qn_models_cnn,
-    &qn_models_decoder,
-    &qn_models_encoder,
-    &qn_models_unet,
+    &qn_models_resnet, &qn_models_cnn, &qn_models_decoder, &qn_models_encoder, &qn_models_unet,
 };
 
 const QnModel *qn_model_at(int i)
