@@ -43,3 +43,36 @@ static void test_published_counts(void **state)
     qn_device_close(d);
     assert_int_equal(wrong, 0);
 }
+
+/* One model of every family that takes images can be counted for training: the gradients exist, and
+ * their products are about twice those of the pass forward. */
+static void test_training(void **state)
+{
+    QnDevice *d = null_device();
+    const QnFamily *last = NULL;
+    const QnModel *m;
+    int wrong = 0;
+    for (int i = 0; (m = qn_model_at(i)); i++) {
+        QnCountRequest r = { .batch = 2, .train = true };
+        QnCount c;
+        if (m->family == last || !m->family->image || m->family->depth)
+            continue;
+        last = m->family;
+        if (qn_count_model(m, &r, d, &c) != QN_OK) {
+            print_message("%s: %s\n", m->name, qn_error_last()->text);
+            wrong++;
+            continue;
+        }
+        double products = 0;
+        for (int64_t k = 0; k < c.n_work; k++)
+            if (c.work[k].kind < QN_WORK_MOVE)
+                products += c.work[k].flops * c.work[k].count;
+        if (!(products > 5 * c.macs && products < 8 * c.macs)) {
+            print_message("%s: %.3g operations of %.3g multiply-adds\n", m->name, products, c.macs);
+            wrong++;
+        }
+        qn_count_fini(&c);
+    }
+    qn_device_close(d);
+    assert_int_equal(wrong, 0);
+}

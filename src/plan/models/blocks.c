@@ -123,13 +123,14 @@ QnValue *qn_block_inverted(QnNet *net, QnValue *x, const QnInverted *s)
         .out = s->hidden, .kernel = s->kernel, .stride = stride, .groups = s->hidden, .act = s->act
     };
     QnConvNorm full = { .out = s->hidden, .kernel = s->kernel, .stride = stride, .act = s->act };
-    if (s->fused && s->hidden == in) { /* nothing to widen: the full convolution is all */
+    bool widen = s->hidden != in || s->always;
+    if (s->fused && !widen) { /* the full convolution is all */
         full.out = s->out;
         y = qn_block_conv(net, "conv", y, &full);
     } else {
         if (s->fused)
             y = qn_block_conv(net, "conv_exp", y, &full);
-        else if (s->hidden != in)
+        else if (widen)
             y = qn_block_conv(net, "conv_pw", y, &wide);
         if (!s->fused)
             y = qn_block_conv(net, "conv_dw", y, &deep);

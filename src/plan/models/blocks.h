@@ -53,6 +53,7 @@ typedef struct QnInverted {
     QnAct act, gate;
     QnAct squeeze_act; /* QN_ACT_NONE: as act */
     bool fused;        /* one full convolution widens, instead of a narrow and a depthwise one */
+    bool always;       /* the convolution that widens is there even where it does not */
 } QnInverted;
 /* Inverted residual (Sandler et al. 2018): 1x1 wider, depthwise, gate, 1x1 narrower; added to x
  * where the shapes agree. */

@@ -5,7 +5,15 @@
 #include <strings.h>
 
 static const QnModelList *const lists[] = {
-    &qn_models_resnet, &qn_models_cnn, &qn_models_decoder, &qn_models_encoder, &qn_models_unet,
+    /* clang-format off */
+    &qn_models_resnet,
+    &qn_models_cnn,
+    &qn_models_inception,
+    &qn_models_inverted,
+    &qn_models_decoder,
+    &qn_models_encoder,
+    &qn_models_unet,
+    /* clang-format on */
 };
 
 const QnModel *qn_model_at(int i)
