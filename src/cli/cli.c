@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "base/cache.h"
 #include "base/file.h"
 #include "rt/tune.h"
 
@@ -112,18 +113,9 @@ void qn_cli_table(FILE *out, const char *const *cells, int n_columns, int n_rows
     }
 }
 
-QnStatus qn_cli_cache_path(const char *file, char *out, size_t bytes)
-{
-    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = base && base[0]
-                ? snprintf(out, bytes, "%s/quern/%s", base, file)
-                : snprintf(out, bytes, "%s/.cache/quern/%s", home ? home : "/tmp", file);
-    return n > 0 && (size_t)n < bytes ? QN_OK : qn_fail(QN_EARG, "the cache's path is too long");
-}
-
 QnStatus qn_cli_choices(QnChoices **out)
 {
     char path[4096];
-    QN_TRY(qn_cli_cache_path("kernels.json", path, sizeof path));
+    QN_TRY(qn_cache_path("kernels.json", path, sizeof path));
     return qn_choices_read(path, out);
 }

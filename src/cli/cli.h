@@ -91,9 +91,6 @@ QnStatus qn_cli_check_computes(const QnDevice *d);
 void qn_cli_table(FILE *out, const char *const *cells, int n_columns, int n_rows,
                   const char *align); /* a letter a column: l or r */
 
-/* The folder that holds data which the program may keep (tuned kernels): $XDG_CACHE_HOME/quern or
- * ~/.cache/quern. */
-QnStatus qn_cli_cache_path(const char *file, char *out, size_t bytes);
 /* What `quern tune` has measured on this machine. */
 QnStatus qn_cli_choices(QnChoices **out);
 

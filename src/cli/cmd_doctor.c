@@ -2,6 +2,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/opencl/opencl.h"
+#include "base/cache.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/isa_list.h"
@@ -238,7 +239,7 @@ static void check_opencl(Doctor *d)
 static void check_cache(Doctor *d)
 {
     char path[4096];
-    if (qn_cli_cache_path("kernels.json", path, sizeof path) != QN_OK)
+    if (qn_cache_path("kernels.json", path, sizeof path) != QN_OK)
         say(d, BAD, "tuning", "%s", qn_error_last()->text);
     else if (qn_file_exists(path))
         say(d, GOOD, "tuning", "kernel choices in %s", path);

@@ -3,6 +3,7 @@
 #include "cli/run_setup.h"
 
 #include "base/clock.h"
+#include "base/cache.h"
 #include "base/file.h"
 #include "base/term.h"
 #include "rt/tune.h"
@@ -86,8 +87,8 @@ static QnStatus tune(const QnArgs *a, QnDevice *d, const QnPlan *const *plans, i
     char path[4096], folder[4096];
     QnChoices *c;
     int n = 0;
-    QN_TRY(qn_cli_cache_path("kernels.json", path, sizeof path));
-    QN_TRY(qn_cli_cache_path("", folder, sizeof folder));
+    QN_TRY(qn_cache_path("kernels.json", path, sizeof path));
+    QN_TRY(qn_cache_path("", folder, sizeof folder));
     QN_TRY(qn_file_make_dirs(folder));
     QN_TRY(qn_choices_read(path, &c));
     QnStatus st = QN_OK;
