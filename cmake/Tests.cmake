@@ -31,8 +31,9 @@ function(quern_test_properties name source)
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
                          SKIP_RETURN_CODE 77 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-                         # tests run beside each other: see src/cli/main.c
-                         ENVIRONMENT GOMP_SPINCOUNT=2000)
+                         # tests run beside each other: see src/cli/main.c; what they cache is not
+                         # the user's
+                         ENVIRONMENT "GOMP_SPINCOUNT=2000;XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/test-cache")
 endfunction()
 
 function(quern_c_test source)

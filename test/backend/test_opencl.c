@@ -4,11 +4,14 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/opencl/opencl.h"
+#include "base/cache.h"
+#include "io/temp.h"
 #include "nn/optim.h"
 #include "pass/pipeline.h"
 #include "quern/plan.h"
 #include "rt/plan.h"
 
+#include <dirent.h>
 #include <math.h>
 
 #ifdef QN_HAVE_OPENCL
@@ -124,6 +127,55 @@ static void compare_with_cpu(void)
     qn_device_close(cpu);
 }
 
+/* Entries of the cache; each becomes `with`, in a file that is whole, unless that is NULL. */
+static int visit_cache(const char *folder, const char *with)
+{
+    DIR *dir = opendir(folder);
+    int n = 0;
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        QnCacheKey key = { "" };
+        if (e->d_name[0] == '.')
+            continue;
+        n++;
+        memcpy(key.hex, e->d_name, QN_SHA256_HEX - 1);
+        if (with)
+            assert_ok(qn_cache_write(folder, &key, with, strlen(with), 0));
+    }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static void train_once(float *first)
+{
+    QnDevice *d;
+    int64_t n;
+    int on_host = 0;
+    assert_ok(qn_device_open_named("opencl:0", NULL, &d));
+    float *got = train(d, &n, &on_host);
+    *first = got[0];
+    free(got);
+    qn_device_close(d);
+}
+
+static void keep_programs(void)
+{
+    float from_text, from_cache, from_junk;
+    if (qn_opencl_count() == 0)
+        skip_because("no OpenCL device (Debian: pocl-opencl-icd)");
+    setenv("XDG_CACHE_HOME", temp_path("cache"), 1);
+    const char *folder = temp_path("cache/quern/programs");
+    assert_int_equal(visit_cache(folder, NULL), 0);
+    train_once(&from_text);
+    int n = visit_cache(folder, NULL);
+    assert_true(n > 5);
+    train_once(&from_cache);
+    assert_int_equal(visit_cache(folder, NULL), n);
+    assert_int_equal(visit_cache(folder, "no program of any driver"), n);
+    train_once(&from_junk);
+    assert_true(from_text == from_cache && from_text == from_junk);
+}
+
 static void open_bad_devices(void)
 {
     QnDevice *d;
@@ -133,6 +185,11 @@ static void open_bad_devices(void)
 }
 #else
 static void compare_with_cpu(void)
+{
+    skip_because("built without OpenCL");
+}
+
+static void keep_programs(void)
 {
     skip_because("built without OpenCL");
 }
@@ -148,6 +205,12 @@ static void test_training_equals_cpu(void **state)
 {
     (void)state;
     compare_with_cpu();
+}
+
+static void test_programs_are_kept_on_disk(void **state)
+{
+    (void)state;
+    keep_programs();
 }
 
 static void test_bad_devices_are_named(void **state)

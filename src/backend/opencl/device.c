@@ -2,6 +2,7 @@
 
 #ifdef QN_HAVE_OPENCL
 #include "backend/opencl/kernels_list.h"
+#include "base/cache.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,6 +107,20 @@ static QnStatus open_queue(QnOpencl *cl)
     return err == CL_SUCCESS ? QN_OK : qn_opencl_fail(err, "creating a queue");
 }
 
+static void describe(QnOpencl *cl)
+{
+    char version[128] = "", driver[64] = "", platform[128] = "";
+    cl_platform_id of = NULL;
+    clGetDeviceInfo(cl->id, CL_DEVICE_NAME, sizeof cl->name, cl->name, NULL);
+    clGetDeviceInfo(cl->id, CL_DEVICE_VERSION, sizeof version, version, NULL);
+    clGetDeviceInfo(cl->id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
+    clGetDeviceInfo(cl->id, CL_DEVICE_PLATFORM, sizeof of, &of, NULL);
+    clGetPlatformInfo(of, CL_PLATFORM_VERSION, sizeof platform, platform, NULL);
+    snprintf(cl->driver, sizeof cl->driver, "%s, %s, %s, %s", platform, cl->name, version, driver);
+    if (qn_cache_path("programs", cl->cache, sizeof cl->cache) != QN_OK)
+        cl->cache[0] = '\0';
+}
+
 static QnStatus opencl_open(QnDevice *d, const QnDeviceOptions *o)
 {
     cl_device_id ids[MAX_DEVICES];
@@ -121,7 +136,7 @@ static QnStatus opencl_open(QnDevice *d, const QnDeviceOptions *o)
     d->impl = cl;
     d->env = (QnKernelEnv){ .n_threads = 1, .isa = "opencl", .strict = o->strict, .impl = cl };
     cl->id = ids[o->index];
-    clGetDeviceInfo(cl->id, CL_DEVICE_NAME, sizeof cl->name, cl->name, NULL);
+    describe(cl);
     QnStatus st = check_capabilities(cl);
     if (st == QN_OK)
         st = open_queue(cl);

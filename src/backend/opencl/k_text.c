@@ -9,70 +9,23 @@ typedef struct TextState {
     QnDeviceCall call;
 } TextState;
 
-/* The type of QN_T: that of the node's 16-bit tensors, if it has any. */
-static QnDtype storage_of(const QnNode *n)
-{
-    for (int i = 0; i < n->n_in + n->n_out; i++) {
-        const QnValue *v = i < n->n_in ? n->in[i] : &n->out[i - n->n_in];
-        if (v && (v->type.dtype == QN_DTYPE_F16 || v->type.dtype == QN_DTYPE_BF16))
-            return v->type.dtype;
-    }
-    return QN_DTYPE_F32;
-}
-
-static const char *check_tensors(const QnNode *n)
-{
-    bool map = n->op->traits & QN_MAP;
-    for (int i = 0; i < n->n_in + n->n_out; i++) {
-        const QnValue *v = i < n->n_in ? n->in[i] : &n->out[i - n->n_in];
-        if (!v)
-            continue;
-        if (v->type.dtype == QN_DTYPE_F64 || qn_dtype_is_storage(v->type.dtype))
-            return "device text computes in f32";
-        if (!map && v->type.layout != QN_LAYOUT_PLAIN)
-            return "device text reads the plain layout";
-    }
-    return NULL;
-}
-
 static const char *text_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
-    const char *reason = check_tensors(n);
-    if (reason)
-        return reason;
-    QnDeviceCall call;
-    if (n->op->traits & QN_MAP) {
-        QnStr text = { 0 };
-        QnStatus st = qn_devtext_map(n, &text, &call);
-        qn_str_fini(&text);
-        return st == QN_OK ? NULL : "a map of it has no device text for these types";
-    }
-    if (!n->op->device || !n->op->call)
-        return "its file has no device text";
-    return n->op->call(n, &call) == QN_OK ? NULL : "its device text does not cover this case";
+    return qn_devtext_refuses(n);
 }
 
 static QnStatus text_prepare(QnPrepared *p)
 {
-    QnOpencl *cl = p->env->impl;
-    const QnNode *n = p->node;
     TextState *s = qn_alloc(sizeof *s);
     QnStr text = { 0 };
+    QnDtype storage;
     if (!s)
         return QN_ENOMEM;
-    QnStatus st;
-    if (n->op->traits & QN_MAP) {
-        st = qn_devtext_map(n, &text, &s->call);
-        if (st == QN_OK)
-            st = text.st;
-        if (st == QN_OK)
-            st = qn_opencl_kernel(cl, qn_str_text(&text), s->call.kernel, QN_DTYPE_F32, &s->kernel);
-    } else {
-        st = n->op->call(n, &s->call);
-        if (st == QN_OK)
-            st = qn_opencl_kernel(cl, n->op->device, s->call.kernel, storage_of(n), &s->kernel);
-    }
+    QnStatus st = qn_devtext_node(p->node, &text, &s->call, &storage);
+    if (st == QN_OK)
+        st =
+            qn_opencl_kernel(p->env->impl, qn_str_text(&text), s->call.kernel, storage, &s->kernel);
     qn_str_fini(&text);
     if (st != QN_OK)
         qn_free(s);

@@ -1,8 +1,9 @@
-/* Programs: the dialect, a text, compiled for the device and kept as long as it is open. */
+/* Programs: the dialect, a text, compiled for the device and kept as long as it is open; their
+ * binaries are kept on disk. */
 #include "backend/opencl/opencl.h"
 
 #ifdef QN_HAVE_OPENCL
-#include "base/hash.h"
+#include "base/cache.h"
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -15,7 +16,18 @@ static const char *options_for(QnDtype storage)
                                       : "-DQN_DEVICE";
 }
 
-static QnStatus build(QnOpencl *cl, const char *text, const char *options, cl_program *out)
+static QnStatus fail_compile(QnOpencl *cl, cl_program p, cl_int err)
+{
+    char log[QN_ERROR_TEXT_BYTES / 2] = "";
+    clGetProgramBuildInfo(p, cl->id, CL_PROGRAM_BUILD_LOG, sizeof log, log, NULL);
+    log[sizeof log - 1] = '\0';
+    for (char *c = log; *c; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    return qn_fail(QN_EDEVICE, "opencl: a kernel's text does not compile (error %d): %s", (int)err,
+                   log);
+}
+
+static QnStatus compile(QnOpencl *cl, const char *text, const char *options, cl_program *out)
 {
     const char *parts[] = { qn_text_dialect, text };
     cl_int err;
@@ -24,16 +36,63 @@ static QnStatus build(QnOpencl *cl, const char *text, const char *options, cl_pr
         return qn_opencl_fail(err, "creating a program");
     err = clBuildProgram(p, 1, &cl->id, options, NULL, NULL);
     if (err != CL_SUCCESS) {
-        char log[QN_ERROR_TEXT_BYTES / 2] = "";
-        clGetProgramBuildInfo(p, cl->id, CL_PROGRAM_BUILD_LOG, sizeof log, log, NULL);
+        QnStatus st = fail_compile(cl, p, err);
         clReleaseProgram(p);
-        log[sizeof log - 1] = '\0';
-        for (char *c = log; *c; c++)
-            *c = *c == '\n' ? ' ' : *c;
-        return qn_fail(QN_EDEVICE, "opencl: a kernel's text does not compile (error %d): %s",
-                       (int)err, log);
+        return st;
     }
     *out = p;
+    return QN_OK;
+}
+
+/* false: it is not there, or the driver does not take it. */
+static bool read_binary(QnOpencl *cl, const QnCacheKey *key, const char *options, cl_program *out)
+{
+    void *data;
+    size_t bytes;
+    cl_int err, is_fit = CL_SUCCESS;
+    if (!qn_cache_read(cl->cache, key, &data, &bytes))
+        return false;
+    const unsigned char *binary = data;
+    cl_program p =
+        clCreateProgramWithBinary(cl->context, 1, &cl->id, &bytes, &binary, &is_fit, &err);
+    qn_free(data);
+    if (err != CL_SUCCESS || is_fit != CL_SUCCESS) {
+        if (p)
+            clReleaseProgram(p);
+        return false;
+    }
+    if (clBuildProgram(p, 1, &cl->id, options, NULL, NULL) != CL_SUCCESS) {
+        clReleaseProgram(p);
+        return false;
+    }
+    *out = p;
+    return true;
+}
+
+/* A driver that has no binaries, a full disk: the program runs all the same. */
+static void write_binary(QnOpencl *cl, const QnCacheKey *key, cl_program p)
+{
+    size_t bytes = 0;
+    if (clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||
+        bytes == 0)
+        return;
+    unsigned char *binary = qn_alloc(bytes);
+    if (!binary)
+        return;
+    if (clGetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS)
+        qn_cache_write(cl->cache, key, binary, bytes, QN_CACHE_PROGRAM_BYTES);
+    qn_free(binary);
+}
+
+static QnStatus build(QnOpencl *cl, const char *text, const char *options, cl_program *out)
+{
+    const char *parts[] = { "opencl", cl->driver, options, qn_text_dialect, text };
+    QnCacheKey key = qn_cache_key(parts, QN_COUNT(parts));
+    if (cl->cache[0] && read_binary(cl, &key, options, out))
+        return QN_OK;
+    QN_TRY(compile(cl, text, options, out));
+    if (cl->cache[0])
+        write_binary(cl, &key, *out);
     return QN_OK;
 }
 
