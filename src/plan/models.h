@@ -74,7 +74,7 @@ QnValue *qn_step_image(QnNet *net, const QnStepInput *in);
 QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
 
 extern const QnModelList qn_models_resnet, qn_models_cnn, qn_models_decoder, qn_models_encoder;
-extern const QnModelList qn_models_unet;
+extern const QnModelList qn_models_unet, qn_models_ssd, qn_models_retinanet;
 extern const QnModelList qn_models_inception, qn_models_inverted; /* images */
 
 #endif

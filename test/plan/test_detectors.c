@@ -38,21 +38,63 @@ static void test_training(void **state)
         const char *name;
         QnCountRequest request;
     } cases[] = {
-        { "unet_medical", { .image = 188 } },  { "unet_segmentation", { .image = 64 } },
-        { "unet3d_medical", { .image = 64 } }, { "nnunet2d", { .image = 64 } },
-        { "vnet", { .image = 16 } },
+        { "unet_medical", { .image = 188 } },        { "unet_segmentation", { .image = 64 } },
+        { "unet3d_medical", { .image = 64 } },       { "nnunet2d", { .image = 64 } },
+        { "ssd300_resnet50", { .image = 300 } },     { "ssd_mobilenet_v1", { .image = 300 } },
+        { "ssd_mobilenet_v2", { .image = 300 } },    { "retinanet_resnext50", { .image = 128 } },
+        { "ssd320_resnet50_fpn", { .image = 128 } }, { "vnet", { .image = 16 } },
     };
     for (int i = 0; i < QN_COUNT(cases); i++) {
         QnCountRequest r = cases[i].request;
-        QnCount forward, step;
+        QnCount forward, step, mixed;
         r.batch = 2;
         count(cases[i].name, &r, &forward);
         r.train = true;
         count(cases[i].name, &r, &step);
+        r.low = 1;
+        count(cases[i].name, &r, &mixed);
         double times = products(&step) / products(&forward);
         if (!(times > 2 && times < 3.05) || !(step.gradients > 0))
             fail_msg("%s: training is %.3g times the pass forward", cases[i].name, times);
         qn_count_fini(&forward);
+        if (products(&mixed) != products(&step))
+            fail_msg("%s: mixed precision has other products", cases[i].name);
         qn_count_fini(&step);
+        qn_count_fini(&mixed);
     }
+}
+
+/* Multiply-adds against figures for images of other sizes than a model's own. */
+static void test_published_work(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t height, width;
+        int size, value; /* size[size] is set to value: published for a variant; -1: none */
+        double gmacs;
+        const char *source;
+    } cases[] = {
+        { "retinanet_R50_1x", 800, 1280, 5, 1, 239.32, "MMDetection 2, retinanet_r50_fpn" },
+        { "retinanet_R101_3x", 800, 1280, 5, 1, 315.39, "MMDetection 2, retinanet_r101_fpn" },
+    };
+    QnDevice *d = NULL;
+    int wrong = 0;
+    assert_ok(qn_device_open_named("null", NULL, &d));
+    for (int i = 0; i < QN_COUNT(cases); i++) {
+        QnModel m = *model(cases[i].name);
+        QnCountRequest r = { .batch = 1, .image = cases[i].height, .width = cases[i].width };
+        QnCount c;
+        if (cases[i].size >= 0)
+            m.size[cases[i].size] = cases[i].value;
+        assert_ok(qn_count_model(&m, &r, d, &c));
+        double off = c.macs / 1e9 / cases[i].gmacs - 1;
+        if (!(fabs(off) < 0.01)) {
+            print_message("%s: %.2f G multiply-adds, %.2f published (%s): %+.2f %%\n",
+                          cases[i].name, c.macs / 1e9, cases[i].gmacs, cases[i].source, 100 * off);
+            wrong++;
+        }
+        qn_count_fini(&c);
+    }
+    qn_device_close(d);
+    assert_int_equal(wrong, 0);
 }

@@ -13,6 +13,8 @@ static const QnModelList *const lists[] = {
     &qn_models_decoder,
     &qn_models_encoder,
     &qn_models_unet,
+    &qn_models_ssd,
+    &qn_models_retinanet,
     /* clang-format on */
 };
 

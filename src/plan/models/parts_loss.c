@@ -13,9 +13,15 @@ QnValue *qn_part_rows(QnNet *net, QnValue *x, int64_t k)
     return qn_reshape(g, x, &QN_SHAPE(n, h * w * a, k));
 }
 
+/* Losses are in 32 bits, also where products are in 16. */
+static QnValue *wide(QnNet *net, QnValue *x)
+{
+    return qn_cast(net->g, x, QN_DTYPE_F32);
+}
+
 static QnValue *like(QnNet *net, const char *name, const QnValue *x)
 {
-    return qn_input(net->g, name, net->dtype, &x->type.shape);
+    return qn_input(net->g, name, QN_DTYPE_F32, &x->type.shape);
 }
 
 static QnValue *sum_all(QnGraph *g, QnValue *x)
@@ -28,6 +34,7 @@ QnValue *qn_part_overlap_loss(QnNet *net, const char *name, QnValue *scores)
     QnGraph *g = net->g;
     if (qn_value_is_poison(scores))
         return scores;
+    scores = wide(net, scores);
     QnInts spatial = { .n = scores->type.shape.rank - 2, .v = { 2, 3, 4 } };
     QnValue *wanted = like(net, name, scores), *p = qn_softmax(g, scores, 1);
     QnValue *both = qn_sum(g, qn_mul(g, p, wanted), spatial, false);
@@ -44,6 +51,7 @@ QnValue *qn_part_focal_loss(QnNet *net, const char *name, QnValue *scores)
     QnGraph *g = net->g;
     if (qn_value_is_poison(scores))
         return scores;
+    scores = wide(net, scores);
     QnValue *t = like(net, name, scores), *p = qn_sigmoid(g, scores);
     QnValue *entropy = qn_bce_with_logits(g, scores, t, QN_REDUCTION_NONE);
     /* chance of what is wrong: p + t - 2 p t; weight of what is wanted: 0.25 t + 0.75 (1 - t) */
@@ -57,6 +65,7 @@ QnValue *qn_part_binary_loss(QnNet *net, const char *name, QnValue *scores)
 {
     if (qn_value_is_poison(scores))
         return scores;
+    scores = wide(net, scores);
     return qn_bce_with_logits(net->g, scores, like(net, name, scores), QN_REDUCTION_MEAN);
 }
 
@@ -66,10 +75,11 @@ QnValue *qn_part_box_loss(QnNet *net, const char *name, QnValue *boxes)
     char mask[64];
     if (qn_value_is_poison(boxes) || boxes->type.shape.rank != 3)
         return boxes;
+    boxes = wide(net, boxes);
     QnShape one = boxes->type.shape;
     one.dim[one.dim[2] == 4 ? 2 : 1] = 1;
     snprintf(mask, sizeof mask, "%s.mask", name);
-    QnValue *counts = qn_input(g, mask, net->dtype, &one);
+    QnValue *counts = qn_input(g, mask, QN_DTYPE_F32, &one);
     QnValue *loss = qn_huber(g, boxes, like(net, name, boxes), 1, QN_REDUCTION_NONE);
     return sum_all(g, qn_mul(g, loss, counts));
 }
