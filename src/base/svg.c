@@ -1,7 +1,10 @@
 #include "base/svg.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { WIDTH = 800, HEIGHT = 450, LEFT = 70, RIGHT = 20, TOP = 50, BOTTOM = 50 };
 
@@ -23,17 +26,26 @@ static double py(const Frame *f, double y)
     return HEIGHT - BOTTOM - (y - f->y.low) / (f->y.high - f->y.low) * (HEIGHT - TOP - BOTTOM);
 }
 
-static void add_escaped(QnStr *out, const char *text)
+void qn_svg_escape(QnStr *out, const char *text)
 {
-    for (; text && *text; text++) {
-        switch (*text) {
-        case '<': qn_str_add(out, "&lt;"); break;
-        case '>': qn_str_add(out, "&gt;"); break;
-        case '&': qn_str_add(out, "&amp;"); break;
-        case '"': qn_str_add(out, "&quot;"); break;
-        default:
-            if ((unsigned char)*text >= 32) /* XML cannot hold control characters */
-                qn_str_add_bytes(out, text, 1);
+    size_t left = text ? strlen(text) : 0;
+    for (int n; left > 0; text += n, left -= (size_t)n) {
+        unsigned char c = (unsigned char)*text;
+        n = qn_utf8_length(text, left);
+        if (n == 0) {
+            n = 1;
+            qn_str_add(out, "\xEF\xBF\xBD");
+        } else if (c == '<') {
+            qn_str_add(out, "&lt;");
+        } else if (c == '>') {
+            qn_str_add(out, "&gt;");
+        } else if (c == '&') {
+            qn_str_add(out, "&amp;");
+        } else if (c == '"') {
+            qn_str_add(out, "&quot;");
+        } else if (c >= 32 &&
+                   !(n == 3 && !memcmp(text, "\xEF\xBF", 2) && (text[2] & 0xFE) == 0xBE)) {
+            qn_str_add_bytes(out, text, (size_t)n); /* not a control character, U+FFFE or U+FFFF */
         }
     }
 }
@@ -41,7 +53,7 @@ static void add_escaped(QnStr *out, const char *text)
 static void add_text(QnStr *out, double x, double y, const char *attributes, const char *text)
 {
     qn_str_printf(out, "<text x=\"%.1f\" y=\"%.1f\"%s>", x, y, attributes);
-    add_escaped(out, text);
+    qn_svg_escape(out, text);
     qn_str_add(out, "</text>\n");
 }
 

@@ -8,6 +8,12 @@ static const QnOption options[] = {
     [QN_PLAN_GPU] = { "--gpu", 0, QN_OPTION_TEXT, "NAME[:N],…", "devices, or all (default)", 0, 0 },
     [QN_PLAN_BUDGET] = { "--budget", 0, QN_OPTION_TEXT, "USD", "at most this much", 0, 0 },
     [QN_PLAN_DEADLINE] = { "--deadline", 0, QN_OPTION_TEXT, "TIME", "90m, 48h, 7d", 0, 0 },
+    [QN_PLAN_EXPLAIN] = { "--explain", 0, QN_OPTION_TEXT, "GPU[:N]",
+                          "where a step's time and memory go there, and what would change it", 0,
+                          0 },
+    [QN_PLAN_CHART] = { "--chart", 0, QN_OPTION_FLAG, NULL,
+                        "bars below the table; a terminal gets them anyway", 0, 0 },
+    [QN_PLAN_HTML] = { "--html", 0, QN_OPTION_TEXT, "FILE.html", "write a page with charts", 0, 0 },
     [QN_PLAN_SCORE] = { "--score", 0, QN_OPTION_TEXT, "FILE.csv",
                         "predict published figures, and how far off that is", 0, 0 },
     [QN_PLAN_FIT] = { "--fit", 0, QN_OPTION_TEXT, "FILE.csv",
@@ -41,6 +47,7 @@ const QnCommand qn_cmd_plan = {
     .usage = "MODEL [options] | COMMAND … | --score FILE.csv | --fit FILE.csv",
     .examples = "  quern plan resnet50 --batch 64\n"
                 "  quern plan gpt2_xl --gpu \"A100 SXM4 80GB:8,RTX 4090\" --tokens 1e9\n"
+                "  quern plan bert_large --explain \"RTX 4090\" --html bert.html\n"
                 "  quern plan devices\n"
                 "  quern plan --score measured.csv --hold-out gpu\n",
     .options = options,

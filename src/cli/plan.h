@@ -25,6 +25,9 @@ enum {
     QN_PLAN_SCORE,
     QN_PLAN_FIT,
     QN_PLAN_HOLD_OUT,
+    QN_PLAN_EXPLAIN,
+    QN_PLAN_CHART,
+    QN_PLAN_HTML,
     QN_PLAN_OWN = 40,
 };
 
@@ -66,6 +69,12 @@ typedef struct QnPlanTable {
 QnStatus qn_plan_offer(const QnArgs *a);
 /* The table, sorted by speed, and the recommendation. */
 QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t);
+/* "NAME", or "NAME:8" where there are several. */
+void qn_plan_offer_name(const QnOffer *c, char *text, size_t bytes);
+/* "NAME" or "NAME:count" into an offer; cuts the text at the colon. */
+QnStatus qn_plan_price_named(const QnCatalogue *c, char *text, QnPlanTable *t, QnOffer *out);
+/* All that is printed of a table: --explain, or the table and its chart; and the file of --html. */
+QnStatus qn_plan_view(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t);
 /* --score and --fit. */
 QnStatus qn_plan_measured(const QnArgs *a);
 /* The same for a table of which qn_figures_kind knows the header. */

@@ -113,8 +113,7 @@ static QnStatus read_job(const QnArgs *a, QnJob *job)
 }
 
 /* "NAME" or "NAME:count" into a choice. */
-static QnStatus price_named(const QnCatalogue *c, char *text, QnCounts *counts, const QnJob *job,
-                            const QnCoefs *k, QnOffer *out)
+QnStatus qn_plan_price_named(const QnCatalogue *c, char *text, QnPlanTable *t, QnOffer *out)
 {
     const QnCard *card;
     char *colon = strrchr(text, ':'), *end = NULL;
@@ -127,7 +126,7 @@ static QnStatus price_named(const QnCatalogue *c, char *text, QnCounts *counts, 
                            text, colon + 1);
     }
     QN_TRY(qn_catalogue_find(c, text, &card));
-    return qn_offer_price(counts, job, card, (int)n, k, out);
+    return qn_offer_price(t->counts, &t->job, card, (int)n, &t->coefs, out);
 }
 
 static QnStatus price_all(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t)
@@ -148,7 +147,7 @@ static QnStatus price_all(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t)
         if (t->n == QN_PLAN_MOST)
             st = qn_fail(QN_EUSAGE, "--gpu: more than %d devices", QN_PLAN_MOST);
         else
-            st = price_named(c, name, t->counts, &t->job, k, &t->offers[t->n]);
+            st = qn_plan_price_named(c, name, t, &t->offers[t->n]);
         t->n += st == QN_OK;
     }
     qn_free(text);
@@ -171,8 +170,9 @@ QnStatus qn_plan_offer(const QnArgs *a)
         QN_TRY_DONE(QN_ENOMEM);
     if (c.n_cards > QN_PLAN_MOST)
         QN_TRY_DONE(qn_fail(QN_EFORMAT, "more than %d devices in the catalogue", QN_PLAN_MOST));
-    QN_TRY_DONE(price_all(a, &c, &t));
-    QN_TRY_DONE(qn_plan_print(a, &t));
+    if (!a->text[QN_PLAN_EXPLAIN] || a->text[QN_PLAN_GPU] || a->text[QN_PLAN_HTML])
+        QN_TRY_DONE(price_all(a, &c, &t));
+    QN_TRY_DONE(qn_plan_view(a, &c, &t));
 done:
     qn_free(t.offers);
     qn_counts_free(t.counts);

@@ -25,7 +25,7 @@ static const char *fit_text(const QnOffer *c, char *text, size_t bytes)
     return text;
 }
 
-static void name_text(const QnOffer *c, char *text, size_t bytes)
+void qn_plan_offer_name(const QnOffer *c, char *text, size_t bytes)
 {
     if (c->n_cards > 1)
         snprintf(text, bytes, "%s:%d", c->card->name, c->n_cards);
@@ -37,7 +37,7 @@ static void print_offer(const QnPlanTable *t, const QnOffer *c)
 {
     char name[80], fit[48], rate[QN_STR_NUMBER], low[QN_STR_NUMBER], high[QN_STR_NUMBER],
         time[QN_STR_NUMBER], usd[32] = "-";
-    name_text(c, name, sizeof name);
+    qn_plan_offer_name(c, name, sizeof name);
     if (c->error[0]) {
         printf("%-28s %s\n", name, c->error);
         return;
@@ -125,14 +125,14 @@ static void print_advice(const QnPlanTable *t)
         return;
     }
     const QnOffer *best = &t->offers[a.best], *fast = &t->offers[a.fastest];
-    name_text(best, name, sizeof name);
+    qn_plan_offer_name(best, name, sizeof name);
     if (t->job.items > 0)
         printf("take %s: %s, %s%.2f USD (%s), the cheapest%s; batch %lld in %s\n", name,
                qn_str_duration(time, (int64_t)(best->hours * 3.6e12)),
                best->usd > 0 ? "" : "about ", best->usd, best->rented ? "rented" : "owned",
                t->job.deadline_s > 0 ? " that meets the deadline" : "", (long long)best->batch,
                qn_numbers_name(best->numbers));
-    name_text(fast, name, sizeof name);
+    qn_plan_offer_name(fast, name, sizeof name);
     printf("the fastest%s is %s\n", t->job.budget_usd > 0 ? " within the budget" : "", name);
 }
 

@@ -1,0 +1,232 @@
+#include "plan/explain.h"
+
+#include "base/str.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *qn_work_kind_name(QnWorkKind kind)
+{
+    static const char *const names[QN_WORK_KINDS] = {
+        [QN_WORK_GEMM] = "products",          [QN_WORK_CONV] = "convolutions",
+        [QN_WORK_DEPTHWISE] = "depthwise",    [QN_WORK_ATTENTION] = "attention",
+        [QN_WORK_MOVE] = "maps, norms, sums", [QN_WORK_UPDATE] = "optimizer",
+    };
+    return names[kind] ? names[kind] : "other";
+}
+
+void qn_explain_name(const QnWork *w, char *out, size_t bytes)
+{
+    const char *op = w->op ? w->op : "?";
+    char moved[QN_STR_NUMBER];
+    if (w->k > 0 && w->groups > 1)
+        snprintf(out, bytes, "%s %.0fx%.0fx%.0f (%.0f)", op, w->m, w->n, w->k, w->groups);
+    else if (w->k > 0)
+        snprintf(out, bytes, "%s %.0fx%.0fx%.0f", op, w->m, w->n, w->k);
+    else
+        snprintf(out, bytes, "%s %s", op, qn_str_unit(moved, w->read + w->written, "B"));
+}
+
+int qn_explain_memory(const QnOffer *offer, QnMemoryTerm terms[QN_MEMORY_TERMS])
+{
+    const QnCount *c = offer->count;
+    const QnMemoryTerm all[] = { { "weights", c->weights },
+                                 { "gradients", c->gradients },
+                                 { "optimizer", c->optimizer },
+                                 { "activations", c->activations } };
+    double rest = offer->cost.memory_bytes;
+    int n = 0;
+    for (int i = 0; i < QN_COUNT(all); i++) {
+        rest -= all[i].bytes;
+        if (all[i].bytes > 0)
+            terms[n++] = all[i];
+    }
+    if (rest > 0)
+        terms[n++] = (QnMemoryTerm){ "context and fragmentation", rest };
+    return n;
+}
+
+/* ---- where the time goes ---- */
+
+static QnCostRequest request_of(const QnJob *job, const QnOffer *o)
+{
+    return (QnCostRequest){ o->card, o->n_cards, o->numbers, job->tier, job->train, false };
+}
+
+static void add(QnExplainPart *to, const QnWork *w, const QnWorkCost *c)
+{
+    to->kind = w->kind;
+    to->count += w->count;
+    to->seconds += w->count * c->seconds;
+    to->flops += w->count * w->flops;
+    to->bytes += w->count * (w->read + w->written);
+    to->by_limit[c->limit] += w->count * c->seconds;
+}
+
+static void finish(QnExplainPart *p, const QnOffer *o)
+{
+    for (int i = 1; i < QN_LIMITS; i++)
+        if (p->by_limit[i] > p->by_limit[p->limit])
+            p->limit = (QnLimit)i;
+    if (!(p->seconds > 0))
+        return;
+    p->flop_share = o->cost.peak_flops > 0 ? p->flops / p->seconds / o->cost.peak_flops : 0;
+    p->byte_share = p->bytes / p->seconds / (1e9 * o->card->bandwidth_gbs);
+}
+
+static int by_seconds(const void *pa, const void *pb)
+{
+    const QnExplainPart *a = pa, *b = pb;
+    if (a->seconds != b->seconds)
+        return a->seconds < b->seconds ? 1 : -1;
+    return a->work < b->work ? -1 : a->work > b->work;
+}
+
+static QnStatus split(QnExplain *e, const QnCoefs *k)
+{
+    const QnCount *c = e->offer.count;
+    QnCostRequest r = request_of(&e->job, &e->offer);
+    double in_kernels = 0;
+    e->parts = qn_alloc_array((size_t)c->n_work + 1, sizeof *e->parts);
+    if (!e->parts)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < c->n_work; i++) {
+        const QnWork *w = &c->work[i];
+        QnWorkCost cost = qn_cost_work(w, &r, k);
+        QnExplainPart *part = &e->parts[e->n_parts++];
+        *part = (QnExplainPart){ .work = w };
+        add(part, w, &cost);
+        finish(part, &e->offer);
+        add(&e->kinds[w->kind], w, &cost);
+        in_kernels += w->count * cost.seconds;
+    }
+    for (int i = 0; i < QN_WORK_KINDS; i++) {
+        e->kinds[i].kind = (QnWorkKind)i;
+        finish(&e->kinds[i], &e->offer);
+    }
+    qsort(e->parts, (size_t)e->n_parts, sizeof *e->parts, by_seconds);
+    e->step_s = e->offer.cost.step_s;
+    e->link_s = e->offer.cost.by_limit[QN_LIMIT_LINK];
+    e->rest_s = QN_MAX(0, e->step_s - e->link_s - in_kernels);
+    return QN_OK;
+}
+
+/* ---- what would change it ---- */
+
+typedef struct Ask {
+    QnExplain *e;
+    QnCounts *counts;
+    const QnCoefs *k;
+    QnJob job;
+    int n_cards;
+} Ask;
+
+static QnStatus ask(const Ask *a, const char *text)
+{
+    QnExplain *e = a->e;
+    if (e->n_what_ifs == QN_WHAT_IFS)
+        return QN_OK;
+    QnWhatIf *w = &e->what_if[e->n_what_ifs++];
+    snprintf(w->text, sizeof w->text, "%s", text);
+    return qn_offer_price(a->counts, &a->job, e->offer.card, a->n_cards, a->k, &w->offer);
+}
+
+/* The job as the offer has it, so that one thing changes at a time. */
+static Ask same(QnExplain *e, QnCounts *counts, const QnCoefs *k)
+{
+    e->job.batch = e->offer.batch;
+    e->job.any_numbers = false;
+    e->job.numbers = e->offer.numbers;
+    if (!(e->job.items > 0))
+        e->job.items = 1e6;
+    return (Ask){ e, counts, k, e->job, e->offer.n_cards };
+}
+
+static QnStatus ask_batches(const Ask *base)
+{
+    char text[64];
+    int64_t batch = base->job.batch, others[] = { batch / 2, batch * 2, batch * 4 };
+    for (int i = 0; i < QN_COUNT(others); i++) {
+        Ask a = *base;
+        if (others[i] < 1 || others[i] > 1 << 24)
+            continue;
+        a.job.batch = others[i];
+        snprintf(text, sizeof text, "batch %lld", (long long)others[i]);
+        QN_TRY(ask(&a, text));
+    }
+    return QN_OK;
+}
+
+static QnStatus ask_numbers(const Ask *base)
+{
+    static const QnNumbers train[] = { QN_NUMBERS_FP32, QN_NUMBERS_TF32, QN_NUMBERS_FP16_AMP,
+                                       QN_NUMBERS_BF16_AMP },
+                           infer[] = { QN_NUMBERS_FP32, QN_NUMBERS_FP16, QN_NUMBERS_INT8 };
+    const QnNumbers *all = base->job.train ? train : infer;
+    int n = base->job.train ? QN_COUNT(train) : QN_COUNT(infer);
+    for (int i = 0; i < n; i++) {
+        Ask a = *base;
+        a.job.numbers = all[i];
+        if (all[i] != base->job.numbers)
+            QN_TRY(ask(&a, qn_numbers_name(all[i])));
+    }
+    return QN_OK;
+}
+
+/* Channels-last is what one stack has over another. */
+static QnStatus ask_stacks(const Ask *base)
+{
+    static const struct {
+        QnTier tier;
+        const char *text;
+    } others[] = { { QN_TIER_CHANNELS, "PyTorch, channels-last" },
+                   { QN_TIER_COMPILED, "a compiled graph" } };
+    for (int i = 0; i < QN_COUNT(others); i++) {
+        Ask a = *base;
+        a.job.tier = others[i].tier;
+        bool images = base->job.model->family->image > 0;
+        if (base->job.tier != others[i].tier && (images || others[i].tier != QN_TIER_CHANNELS))
+            QN_TRY(ask(&a, others[i].text));
+    }
+    return QN_OK;
+}
+
+static QnStatus ask_devices(const Ask *base)
+{
+    Ask a = *base;
+    char text[64];
+    a.n_cards *= 2;
+    snprintf(text, sizeof text, "%d devices", a.n_cards);
+    return a.n_cards <= 16384 ? ask(&a, text) : QN_OK;
+}
+
+QnStatus qn_explain_init(QnExplain *e, QnCounts *counts, const QnJob *job, const QnOffer *offer,
+                         const QnCoefs *k)
+{
+    *e = (QnExplain){ .job = *job, .offer = *offer };
+    if (offer->error[0])
+        return qn_fail(QN_EUNSUPPORTED, "%s: %s", offer->card->name, offer->error);
+    Ask base = same(e, counts, k);
+    QN_TRY(qn_offer_price(counts, &e->job, offer->card, offer->n_cards, k, &e->offer));
+    QnStatus st = split(e, k);
+    if (st == QN_OK)
+        st = ask_batches(&base);
+    if (st == QN_OK)
+        st = ask_numbers(&base);
+    if (st == QN_OK)
+        st = ask_stacks(&base);
+    if (st == QN_OK)
+        st = ask_devices(&base);
+    if (st != QN_OK)
+        qn_explain_fini(e);
+    return st;
+}
+
+void qn_explain_fini(QnExplain *e)
+{
+    qn_free(e->parts);
+    e->parts = NULL;
+    e->n_parts = 0;
+}
