@@ -103,6 +103,7 @@ static double work_flop_s(const QnWork *w, const QnCostRequest *r, const QnCoefs
 {
     switch (w->kind) {
     case QN_WORK_GEMM:
+    case QN_WORK_RECURRENT:
         return w->flops / (a->tensor * a->tier[QN_COEF_GEMM] * product_share(w, r->card, k));
     case QN_WORK_CONV:
         return w->flops / (a->tensor * a->tier[QN_COEF_CONV] * product_share(w, r->card, k));
@@ -174,7 +175,7 @@ static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
 
 static void set_memory(const QnCount *c, const QnCostRequest *r, QnCostResult *out)
 {
-    double held = c->weights + c->gradients + c->optimizer + c->activations;
+    double held = c->weights + c->gradients + c->optimizer + c->activations + c->cache;
     out->reserve_bytes = 0.6e9 + 0.04 * held;
     out->memory_bytes = held + out->reserve_bytes;
     out->fits = out->memory_bytes <= 1e9 * r->card->memory_gb * (1024.0 * 1024 * 1024 / 1e9);

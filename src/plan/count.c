@@ -4,6 +4,7 @@
 #include "plan/step.h"
 #include "rt/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static void set_product(QnWork *w, QnWorkKind kind, double m, double n, double g
     w->m = m;
     w->n = n;
     w->groups = QN_MAX(groups, 1);
-    w->k = w->flops / (2 * m * n * w->groups);
+    w->k = floor(w->flops / (2 * m * n * w->groups)); /* a bias is half of one more */
 }
 
 static void set_matmul(QnWork *w, const QnNode *node)
@@ -111,13 +112,51 @@ static bool is_part_of_norm(const QnNode *node)
     return is_vector(&node->out[0]) || (x && scaled(x->node, &qn_op_mul));
 }
 
-static QnWork work_of(const QnPlanStep *s)
+static bool is_gather(const QnOp *op)
+{
+    static const QnOp *const ops[] = { &qn_op_embedding,       &qn_op_gather,
+                                       &qn_op_gather_elements, &qn_op_gather_nd,
+                                       &qn_op_scatter_add,     &qn_op_scatter_elements,
+                                       &qn_op_scatter_nd };
+    for (int i = 0; i < QN_COUNT(ops); i++)
+        if (op == ops[i])
+            return true;
+    return false;
+}
+
+static bool is_sort(const QnOp *op)
+{
+    return op == &qn_op_sort || op == &qn_op_topk || op == &qn_op_cumsum || op == &qn_op_cumprod;
+}
+
+/* What is stored in fewer bits than it is computed with is read in fewer bytes. */
+static double bytes_spared(const QnNode *node, const QnCountRequest *r)
+{
+    double spared = 0;
+    for (int i = 0; i < node->n_in; i++) {
+        const QnValue *v = node->in[i] ? qn_value_resolve(node->in[i]) : NULL;
+        if (!v || v->node->op != &qn_op_state)
+            continue;
+        const QnStateAttr *a = v->node->attr;
+        double bits = qn_cache_is_kept(a->name)                ? r->cache_bits
+                      : a->trainable && v->type.shape.rank > 1 ? r->weight_bits
+                                                               : 0;
+        double share = bits > 0 ? bits / (8.0 * (double)qn_dtype_bytes(v->type.dtype)) : 1;
+        bool product =
+            node->op == &qn_op_matmul || node->op == &qn_op_conv || node->op == &qn_op_attention;
+        if (product && share < 1)
+            spared += (1 - share) * (double)qn_type_bytes(&v->type);
+    }
+    return spared;
+}
+
+static QnWork work_of(const QnPlanStep *s, const QnCountRequest *r)
 {
     const QnOp *op = s->node->op;
     QnWork w = { .kind = QN_WORK_MOVE,
                  .op = op->name,
                  .flops = s->cost.flops,
-                 .read = s->cost.bytes_read,
+                 .read = s->cost.bytes_read - bytes_spared(s->node, r),
                  .written = s->cost.bytes_written,
                  .count = 1 };
     if (op == &qn_op_matmul)
@@ -128,6 +167,10 @@ static QnWork work_of(const QnPlanStep *s)
         set_attention(&w, s->node);
     else if (is_update(s->node))
         w.kind = QN_WORK_UPDATE;
+    else if (is_gather(op))
+        w.kind = QN_WORK_GATHER;
+    else if (is_sort(op))
+        w.kind = QN_WORK_SORT;
     else if (is_part_of_norm(s->node))
         w.flops = w.read = w.written = 0;
     return w;
@@ -182,7 +225,10 @@ static void count_memory(QnPlanMemory m, const QnCountRequest *r, QnCount *out)
     double low = r->low ? 2 * out->params : 0; /* what the graph's weights take */
     out->weights = r->low == 2 ? low : 4 * out->params;
     out->gradients = r->train ? out->weights : 0;
-    out->optimizer = QN_MAX(0, (double)m.state_bytes - (r->low ? low : out->weights));
+    out->optimizer =
+        r->generate ? 0 : QN_MAX(0, (double)m.state_bytes - (r->low ? low : out->weights));
+    if (r->weight_bits > 0)
+        out->weights -= out->matrices * (2 - r->weight_bits / 8);
     out->activations = QN_MAX(0, (double)m.arena_bytes - out->gradients);
     if (r->low != 1)
         return;
@@ -191,11 +237,25 @@ static void count_memory(QnPlanMemory m, const QnCountRequest *r, QnCount *out)
     out->activations += low; /* copies of the weights */
 }
 
+/* Bytes of what earlier steps have left. */
+static double cache_bytes(const QnGraph *g, double bits)
+{
+    double bytes = 0;
+    QN_GRAPH_EACH(g, n)
+    {
+        if (n->op != &qn_op_state || !qn_cache_is_kept(((const QnStateAttr *)n->attr)->name))
+            continue;
+        const QnType *t = &n->out[0].type;
+        bytes += bits > 0 ? bits / 8 * (double)qn_shape_count(&t->shape) : (double)qn_type_bytes(t);
+    }
+    return bytes;
+}
+
 static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, QnCount *out)
 {
     for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
         QnPlanStep s = qn_plan_step(p, i);
-        QnWork w = work_of(&s);
+        QnWork w = work_of(&s, r);
         if (r->low == 1)
             QN_TRY(mix_work(&s, r, &w, out));
         if (w.flops + w.read + w.written > 0)
@@ -241,6 +301,8 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     QN_TRY_DONE(st);
     out->params = step.params;
     out->macs = step.macs;
+    out->matrices = step.matrices;
+    out->cache = cache_bytes(step.graph, r->cache_bits);
     QN_TRY_DONE(run_passes(&step, r, d));
     store = qn_store_new(d);
     if (!store)
@@ -273,6 +335,8 @@ static QnStatus extend_layers(const QnCount *few, const QnCount *more, int64_t l
     double times = (double)(layers - 2);
     *out = (QnCount){ .params = extend(few->params, more->params, times),
                       .macs = extend(few->macs, more->macs, times),
+                      .matrices = extend(few->matrices, more->matrices, times),
+                      .cache = extend(few->cache, more->cache, times),
                       .weights = extend(few->weights, more->weights, times),
                       .gradients = extend(few->gradients, more->gradients, times),
                       .optimizer = extend(few->optimizer, more->optimizer, times),
@@ -319,23 +383,41 @@ static QnStatus add_launches(const QnFamily *f, const QnCountRequest *r, QnCount
     return w.count > 0 ? add_work(out, &w) : QN_OK;
 }
 
+static QnStatus check_request(const QnModel *m, const QnCountRequest *r)
+{
+    if (r->batch < 1 || r->batch > 1 << 24)
+        return qn_fail(QN_EARG, "%s: a batch of %lld; expected 1 to 16,777,216", m->name,
+                       (long long)r->batch);
+    if (r->generate && (r->train || !m->family->generate))
+        return qn_fail(QN_EUNSUPPORTED, "%s: %s", m->name,
+                       r->train ? "nothing is trained while it generates"
+                                : "it does not generate token by token");
+    if (r->context < 0 || r->context > 1 << 24)
+        return qn_fail(QN_EARG, "%s: a context of %lld tokens; expected 0 to 16,777,216", m->name,
+                       (long long)r->context);
+    bool bits = r->weight_bits != 0 || r->cache_bits != 0;
+    if (bits && (r->low != 2 || !(r->weight_bits >= 0 && r->weight_bits <= 16) ||
+                 !(r->cache_bits >= 0 && r->cache_bits <= 16)))
+        return qn_fail(QN_EARG,
+                       "%s: weights of %g bits and a cache of %g; expected up to 16, beside "
+                       "numbers of 16 bits",
+                       m->name, r->weight_bits, r->cache_bits);
+    return QN_OK;
+}
+
 QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *null_device,
                         QnCount *out)
 {
     int64_t layers = m->family->layers ? m->size[m->family->layers - 1] : 0;
     *out = (QnCount){ 0 };
-    if (r->batch < 1 || r->batch > 1 << 24)
-        return qn_fail(QN_EARG, "%s: a batch of %lld; expected 1 to 16,777,216", m->name,
-                       (long long)r->batch);
+    QN_TRY(check_request(m, r));
     if (layers > 4)
         QN_TRY(count_layers(m, r, null_device, layers, out));
     else
         QN_TRY(count_once(m, r, null_device, 0, out));
     QN_TRY(add_launches(m->family, r, out));
     out->examples = (double)r->batch;
-    out->tokens = m->family->image
-                      ? 0
-                      : out->examples * (double)(r->sequence ? r->sequence : m->family->sequence);
+    out->tokens = out->examples * (double)qn_step_input(m, r).sequence;
     for (int64_t i = 0; i < out->n_work; i++) {
         const QnWork *w = &out->work[i];
         out->flops += w->flops * w->count;

@@ -12,8 +12,12 @@ typedef enum QnWorkKind {
     QN_WORK_CONV,      /* convolutions, as the products that they are */
     QN_WORK_DEPTHWISE, /* convolutions of few channels a group, which memory bounds */
     QN_WORK_ATTENTION,
-    QN_WORK_MOVE,   /* maps, norms, sums, pools: what memory bounds */
-    QN_WORK_UPDATE, /* the optimizer */
+    QN_WORK_MOVE,      /* maps, norms, sums, pools: what memory bounds */
+    QN_WORK_UPDATE,    /* the optimizer */
+    QN_WORK_RECURRENT, /* the product of one time step of a recurrent net, which waits for the last
+                        */
+    QN_WORK_GATHER,    /* rows by their numbers: embeddings and their gradients */
+    QN_WORK_SORT,      /* sorting, the largest k, running sums */
     QN_WORK_KINDS
 } QnWorkKind;
 
@@ -34,8 +38,16 @@ typedef struct QnCountRequest {
     int64_t image;    /* height; 0: the model's own */
     int64_t width;    /* 0: as image, or the model's own */
     int64_t depth;    /* of volumes, likewise */
-    int64_t sequence; /* tokens; 0: the model's own */
-    bool unfused;     /* each operation is a kernel: frameworks that compile nothing */
+    int64_t sequence; /* tokens; 0: the model's own, or 1 where it generates */
+    /* One step of generation: `sequence` new tokens after `context` others, of which keys and
+     * values are kept; scores of the last one alone. context 0 is the prompt. */
+    bool generate;
+    int64_t context;
+    /* Bits of a matrix's weight where they are fewer than what is computed with (low 2 alone): 4.85
+     * for q4_K_M. 0: they are not. */
+    double weight_bits;
+    double cache_bits; /* likewise of what generation keeps */
+    bool unfused;      /* each operation is a kernel: frameworks that compile nothing */
 } QnCountRequest;
 
 typedef struct QnCount {
@@ -43,9 +55,11 @@ typedef struct QnCount {
     int64_t n_work, cap_work;
     double params;
     double macs;         /* multiply-adds of the pass forward: convolutions and products */
+    double matrices;     /* those of params that are in matrices */
     double flops, bytes; /* of all work */
     /* memory, bytes */
     double weights, gradients, optimizer, activations;
+    double cache;            /* what generation keeps between steps */
     double examples, tokens; /* of a step */
 } QnCount;
 

@@ -45,7 +45,9 @@ static bool is_same(const QnCountRequest *a, const QnCountRequest *b)
 {
     return a->train == b->train && a->recompute == b->recompute && a->low == b->low &&
            a->batch == b->batch && a->image == b->image && a->width == b->width &&
-           a->depth == b->depth && a->sequence == b->sequence && a->unfused == b->unfused;
+           a->depth == b->depth && a->sequence == b->sequence && a->unfused == b->unfused &&
+           a->generate == b->generate && a->context == b->context &&
+           a->weight_bits == b->weight_bits && a->cache_bits == b->cache_bits;
 }
 
 static const QnCount *find(const QnCounts *c, const QnModel *m, const QnCountRequest *r)
@@ -136,6 +138,7 @@ static QnCount *draw(const QnCount *few, const QnCount *more, double at)
     c->flops = line(few->flops, more->flops, at);
     c->bytes = line(few->bytes, more->bytes, at);
     c->activations = QN_MAX(0, line(few->activations, more->activations, at));
+    c->cache = line(few->cache, more->cache, at);
     c->examples = line(few->examples, more->examples, at);
     c->tokens = line(few->tokens, more->tokens, at);
     return c;
@@ -148,8 +151,8 @@ QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, c
     *out = find(c, m, r);
     if (*out)
         return QN_OK;
-    if (r->batch < 1)
-        return get_counted(c, m, r, out); /* the error */
+    if (r->batch < 1 || m->family->bends) /* the former for its error */
+        return get_counted(c, m, r, out);
     at.batch = FEW;
     QN_TRY(get_counted(c, m, &at, &few));
     at.batch = MORE;
@@ -158,4 +161,23 @@ QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, c
         return get_counted(c, m, r, out);
     QnCount *drawn = draw(few, more, (double)(r->batch - FEW) / (MORE - FEW));
     return drawn ? keep(c, m, r, drawn, out) : QN_ENOMEM;
+}
+
+QnStatus qn_counts_generation(QnCounts *c, const QnModel *m, const QnCountRequest *r, int64_t in,
+                              int64_t out, QnGeneration *g)
+{
+    QnCountRequest q = *r;
+    q.generate = true;
+    q.sequence = in;
+    q.context = 0;
+    *g = (QnGeneration){ .steps = (double)(out - 1) };
+    if (in < 1 || out < 1 || in > 1 << 24 || out > 1 << 24)
+        return qn_fail(QN_EARG, "%s: %lld tokens for %lld; expected 1 to 16,777,216 each", m->name,
+                       (long long)out, (long long)in);
+    QN_TRY(qn_counts_get(c, m, &q, &g->prompt));
+    q.sequence = 1;
+    q.context = in + out / 2;
+    QN_TRY(qn_counts_get(c, m, &q, &g->step));
+    q.context = in + out - 1;
+    return qn_counts_get(c, m, &q, &g->last);
 }

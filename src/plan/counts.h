@@ -12,4 +12,16 @@ void qn_counts_free(QnCounts *c);
  * lives as long as c. */
 QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, const QnCount **out);
 
+/* Answers of `out` tokens to prompts of `in`: the prompt's step gives the first token, then follow
+ * `steps` equal ones, counted at the mean length of what is kept. A batch takes
+ * time(prompt) + steps * time(step); memory is that of `last`, the
+ * longest of them. */
+typedef struct QnGeneration {
+    const QnCount *prompt, *step, *last;
+    double steps;
+} QnGeneration;
+/* r->sequence and r->context are not read. */
+QnStatus qn_counts_generation(QnCounts *c, const QnModel *m, const QnCountRequest *r, int64_t in,
+                              int64_t out, QnGeneration *g);
+
 #endif

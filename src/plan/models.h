@@ -6,7 +6,7 @@
 
 typedef struct QnFamily QnFamily;
 
-enum { QN_MODEL_SIZES = 10 };
+enum { QN_MODEL_SIZES = 16 };
 
 typedef struct QnModel {
     const char *name;
@@ -24,6 +24,9 @@ typedef struct QnStepInput {
     int64_t channels, depth, height, width; /* of images; depth 0: they are flat */
     int64_t sequence;                       /* tokens; 0: it takes images */
     bool train;
+    /* of a step of generation: the tokens follow `context` others; 0: they are the prompt */
+    bool generate;
+    int64_t context;
 } QnStepInput;
 
 struct QnCountRequest;
@@ -49,9 +52,14 @@ struct QnFamily {
     /* For graphs that are made elsewhere, of a recipe or a file: all of a step as it is before the
      * passes (plan/step.h). */
     QnStatus (*graph)(const QnModel *m, const struct QnCountRequest *r, struct QnStep *out);
-    int layers;     /* size[layers - 1] is the number of equal layers, 0: they are not equal */
-    bool generates; /* token by token, with a cache of keys and values */
-    bool adam;      /* what it is usually trained with; else momentum */
+    /* Scores (B,classes) of the last of the tokens x (B,T) that follow in->context others, whose
+     * keys and values (or what else is kept) are states made by qn_cache_keep; NULL: it does not
+     * generate. */
+    QnValue *(*generate)(QnNet *net, const QnModel *m, QnValue *x, const QnStepInput *in,
+                         int64_t layers);
+    int layers; /* size[layers - 1] is the number of equal layers, 0: they are not equal */
+    bool bends; /* work is not linear in the batch */
+    bool adam;  /* what it is usually trained with; else momentum */
     /* Small kernels that the graph does not have, e.g. of sorting out overlapping boxes: of a step,
      * and as many more for each example. */
     int64_t launches, example_launches;
@@ -63,6 +71,13 @@ const QnModel *qn_model_at(int i);
 QnStatus qn_model_find(const char *name, const QnModel **out);
 
 /* ---- for the families ---- */
+
+/* What earlier steps of generation have left: a state of this shape that this step reads. */
+QnValue *qn_cache_keep(QnNet *net, const char *name, const QnShape *shape);
+/* Whether a state is such a one, by its name. */
+bool qn_cache_is_kept(const char *name);
+/* A result that this step adds to the cache: it is written though nothing else reads it. */
+void qn_cache_put(QnNet *net, const char *name, QnValue *v);
 
 typedef struct QnModelList {
     const QnModel *models;

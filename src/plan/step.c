@@ -12,9 +12,11 @@ typedef struct Build {
 QnStepInput qn_step_input(const QnModel *m, const QnCountRequest *r)
 {
     const QnFamily *f = m->family;
-    QnStepInput in = { .batch = r->batch, .train = r->train };
+    QnStepInput in = {
+        .batch = r->batch, .train = r->train, .generate = r->generate, .context = r->context
+    };
     if (!f->image) {
-        in.sequence = r->sequence ? r->sequence : f->sequence;
+        in.sequence = r->sequence ? r->sequence : r->generate ? 1 : f->sequence;
         return in;
     }
     int64_t own = m->image ? m->image : f->image;
@@ -59,10 +61,12 @@ static QnStatus add_update(const QnModel *m, Build *b)
 static QnValue *forward(const QnModel *m, const QnCountRequest *r, int64_t layers, QnNet *net)
 {
     QnStepInput in = qn_step_input(m, r);
-    if (m->family->step)
+    if (m->family->step && !in.generate)
         return m->family->step(net, m, &in, layers);
     QnValue *x = in.height ? qn_step_image(net, &in)
                            : qn_input(net->g, "x", QN_DTYPE_I64, &QN_SHAPE(in.batch, in.sequence));
+    if (in.generate)
+        return m->family->generate(net, m, x, &in, layers);
     QnValue *scores = m->family->build(net, m, x, layers);
     return in.train ? qn_step_cross_entropy(net, "y", scores) : scores;
 }
@@ -93,6 +97,16 @@ void qn_step_fini(QnStep *s)
     *s = (QnStep){ 0 };
 }
 
+static double matrices(const QnNet *net)
+{
+    double n = 0;
+    for (int64_t i = 0; i < net->n_params; i++) {
+        const QnShape *s = &net->params[i].state->type.shape;
+        n += s->rank > 1 ? (double)qn_shape_count(s) : 0;
+    }
+    return n;
+}
+
 QnStatus qn_step_build(const QnModel *m, const QnCountRequest *r, int64_t layers, QnStep *out)
 {
     Build b = { 0 };
@@ -100,7 +114,10 @@ QnStatus qn_step_build(const QnModel *m, const QnCountRequest *r, int64_t layers
     if (m->family->graph)
         return m->family->graph(m, r, out);
     QnStatus st = build(m, r, layers, &b);
-    *out = (QnStep){ .graph = b.g, .params = (double)qn_nn_param_count(&b.net), .macs = b.macs };
+    *out = (QnStep){ .graph = b.g,
+                     .params = (double)qn_nn_param_count(&b.net),
+                     .matrices = matrices(&b.net),
+                     .macs = b.macs };
     qn_net_fini(&b.net);
     if (st == QN_OK)
         return QN_OK;

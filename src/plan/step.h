@@ -7,6 +7,7 @@
 typedef struct QnStep {
     QnGraph *graph;
     double params, macs; /* macs: of the pass forward */
+    double matrices;     /* those of params that are in matrices and kernels */
     /* of graphs that are made elsewhere */
     const char *off; /* passes that are left out; NULL: none */
     bool halves;     /* all floats stand for half as many bytes */

@@ -103,6 +103,37 @@ static void test_drawn_batches(void **state)
     }
 }
 
+/* A step of generation reads all weights but the table of embeddings, once, and what is kept. */
+static void test_generation(void **state)
+{
+    Fixture *f = *state;
+    const double table = 128256.0 * 4096, keys = 2.0 * 32 * 8 * 128; /* of a token */
+    QnCountRequest r = { .batch = 8, .low = 2 };
+    QnGeneration g, few;
+    assert_ok(qn_counts_generation(f->counts, model("llama3_8b"), &r, 1024, 512, &g));
+    assert_true(g.steps == 511);
+    assert_near(g.step->cache, 8 * keys * (1024 + 256 + 1) * 2, 1e-6);
+    assert_near(g.last->cache, 8 * keys * (1024 + 511 + 1) * 2, 1e-6);
+    double products = 2 * (8.0303e9 - table) * 8;
+    assert_near(g.step->flops, products + 4.0 * 32 * 4096 * 1281 * 8, 0.02);
+    assert_near(g.step->bytes, 2 * (8.0303e9 - table) + g.step->cache, 0.02);
+    assert_near(g.prompt->flops,
+                products * 1024 - 2 * table * 8 * 1023 + 2.0 * 32 * 4096 * 8 * 1024 * 1024, 0.02);
+    r.weight_bits = 4.85;
+    r.cache_bits = 8;
+    assert_ok(qn_counts_generation(f->counts, model("llama3_8b"), &r, 1024, 512, &few));
+    assert_near(few.step->bytes, 4.85 / 8 * (8.0303e9 - table) + g.step->cache / 2, 0.03);
+    assert_near(few.step->weights, 4.85 / 8 * 8.0303e9, 0.001);
+    assert_near(few.step->flops, g.step->flops, 1e-9);
+    r.low = 1;
+    assert_fails(qn_counts_generation(f->counts, model("llama3_8b"), &r, 8, 8, &few), QN_EARG,
+                 "16 bits");
+    r = (QnCountRequest){ .batch = 1 };
+    assert_fails(qn_counts_generation(f->counts, model("resnet18"), &r, 8, 8, &few),
+                 QN_EUNSUPPORTED, "does not generate");
+    assert_fails(qn_counts_generation(f->counts, model("gpt2"), &r, 0, 8, &few), QN_EARG, "tokens");
+}
+
 static double step_s(Fixture *f, const char *name, const QnCard *card, int n_cards, bool train)
 {
     QnCountRequest r = { .train = train, .batch = 16, .low = 1 };
