@@ -377,9 +377,9 @@ done:
 
 static QnStatus add_launches(const QnFamily *f, const QnCountRequest *r, QnCount *out)
 {
+    int64_t each = r->train ? f->train_launches : f->infer_launches;
     QnWork w = { .kind = QN_WORK_MOVE,
-                 .op = "launches",
-                 .count = (double)f->launches + (double)f->example_launches * (double)r->batch };
+                 .count = (double)f->launches + (double)each * (double)r->batch };
     return w.count > 0 ? add_work(out, &w) : QN_OK;
 }
 

@@ -92,7 +92,7 @@ static double line(double few, double more, double at)
     return few + (more - few) * at;
 }
 
-/* Small kernels that come with examples (QnFamily.example_launches) move nothing. */
+/* Small kernels that come with examples (QnFamily.train_launches) move nothing. */
 static bool is_bare(const QnWork *w)
 {
     return w->flops + w->read + w->written <= 0;

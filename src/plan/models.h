@@ -60,9 +60,9 @@ struct QnFamily {
     int layers; /* size[layers - 1] is the number of equal layers, 0: they are not equal */
     bool bends; /* work is not linear in the batch */
     bool adam;  /* what it is usually trained with; else momentum */
-    /* Small kernels that the graph does not have, e.g. of sorting out overlapping boxes: of a step,
-     * and as many more for each example. */
-    int64_t launches, example_launches;
+    /* Small kernels that the graph does not have, e.g. of sorting out overlapping boxes: of any
+     * step, and more for each example of a step of training and of a pass forward alone. */
+    int64_t launches, train_launches, infer_launches;
 };
 
 /* All of them, family by family; NULL: there is no i-th. */
@@ -89,7 +89,7 @@ QnValue *qn_step_image(QnNet *net, const QnStepInput *in);
 QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
 
 extern const QnModelList qn_models_resnet, qn_models_cnn, qn_models_decoder, qn_models_encoder;
-extern const QnModelList qn_models_unet, qn_models_ssd, qn_models_retinanet;
+extern const QnModelList qn_models_unet, qn_models_ssd, qn_models_retinanet, qn_models_rcnn;
 extern const QnModelList qn_models_inception, qn_models_inverted; /* images */
 
 #endif

@@ -15,6 +15,7 @@ static const QnModelList *const lists[] = {
     &qn_models_unet,
     &qn_models_ssd,
     &qn_models_retinanet,
+    &qn_models_rcnn,
     /* clang-format on */
 };
 

@@ -10,6 +10,16 @@ QnValue *qn_leaky_hundredth(QnGraph *g, QnValue *x)
     return qn_leaky_relu(g, x, 0.01);
 }
 
+QnValue *qn_part_picture(QnNet *net, const QnStepInput *in)
+{
+    QnStepInput p = *in;
+    if (p.width == QN_COCO_WIDTH)
+        p.width = p.height * 7 / 5;
+    p.height = (p.height + 31) / 32 * 32;
+    p.width = (p.width + 31) / 32 * 32;
+    return qn_step_image(net, &p);
+}
+
 QnValue *qn_part_join(QnNet *net, QnValue *a, QnValue *b)
 {
     return qn_concat(net->g, (QnValue *[]){ a, b }, 2, 1);
@@ -57,13 +67,29 @@ QnValue *qn_part_double(QnNet *net, const char *name, QnValue *x, int64_t out, i
     }
     QnInitSpec init = { QN_INIT_KIND_KAIMING_UNIFORM, fan, fan, 0 };
     QnConvAttr a = { .strides = repeated(axes, 2),
-                     .pads = repeated(2 * axes, kernel / 2 - (kernel == 2)),
+                     .pads = repeated(2 * axes, (kernel - 1) / 2),
                      .groups = 1 };
     qn_net_push(net, name);
     QnValue *weight = qn_net_param(net, "weight", &w, &init, true);
     QnValue *bias = qn_net_param(net, "bias", &QN_SHAPE(out), &zeros, false);
     qn_net_pop(net);
     return qn_conv_transpose(net->g, x, weight, bias, &a, repeated(axes, kernel == 3));
+}
+
+QnShared qn_part_share(QnNet *net, const char *name, int64_t in, int64_t out, int64_t kernel)
+{
+    static const QnInitSpec normal = { .kind = QN_INIT_KIND_NORMAL, .scale = 0.01 };
+    QnShared s = { .conv = { .pads = repeated(4, kernel / 2), .groups = 1 } };
+    qn_net_push(net, name);
+    s.weight = qn_net_param(net, "weight", &QN_SHAPE(out, in, kernel, kernel), &normal, true);
+    s.bias = qn_net_param(net, "bias", &QN_SHAPE(out), &zeros, false);
+    qn_net_pop(net);
+    return s;
+}
+
+QnValue *qn_part_apply(QnNet *net, const QnShared *s, QnValue *x)
+{
+    return qn_conv(net->g, x, s->weight, s->bias, &s->conv);
 }
 
 static QnValue *convolve(QnNet *net, QnValue *x, const QnPart *p)

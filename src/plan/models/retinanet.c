@@ -28,23 +28,18 @@ static void pyramid(QnNet *net, const QnModel *m, QnValue *x, QnValue **level)
     level[4] = qn_part(net, "level4", qn_relu(net->g, level[3]), &half);
 }
 
-/* Weights that the levels share; norms they do not. */
+/* Four convolutions and a last one, shared by the levels; their norms are not. */
 typedef struct Tower {
-    QnValue *weight[5], *bias[5];
-    QnConvAttr conv;
+    QnShared conv[5];
 } Tower;
 
 static Tower tower(QnNet *net, const char *name, int64_t out)
 {
-    static const QnInitSpec normal = { .kind = QN_INIT_KIND_NORMAL, .scale = 0.01 },
-                            zeros = { .kind = QN_INIT_KIND_ZEROS };
-    Tower t = { .conv = { .pads = { 4, { 1, 1, 1, 1 } }, .groups = 1 } };
+    Tower t;
     qn_net_push(net, name);
     for (int i = 0; i < 5; i++) {
-        int64_t width = i < 4 ? WIDTH : out;
         qn_block_push(net, "conv", i);
-        t.weight[i] = qn_net_param(net, "weight", &QN_SHAPE(width, WIDTH, 3, 3), &normal, true);
-        t.bias[i] = qn_net_param(net, "bias", &QN_SHAPE(width), &zeros, false);
+        t.conv[i] = qn_part_share(net, "shared", WIDTH, i < 4 ? WIDTH : out, 3);
         qn_net_pop(net);
     }
     qn_net_pop(net);
@@ -56,7 +51,7 @@ static QnValue *climb(QnNet *net, const char *name, const Tower *t, QnValue *x, 
     qn_net_push(net, name);
     for (int i = 0; i < 5; i++) {
         qn_block_push(net, "conv", i);
-        x = qn_conv(net->g, x, t->weight[i], t->bias[i], &t->conv);
+        x = qn_part_apply(net, &t->conv[i], x);
         if (i < 4) {
             x = norms ? qn_nn_batch_norm(net, "norm", x) : x;
             x = qn_relu(net->g, x);
@@ -85,7 +80,7 @@ static QnValue *build(QnNet *net, const QnModel *m, const QnStepInput *in, int64
     int64_t classes = m->size[3], anchors = m->size[4];
     bool norms = (m->size[5] & NORMS) != 0;
     (void)layers;
-    pyramid(net, m, qn_step_image(net, in), level);
+    pyramid(net, m, qn_part_picture(net, in), level);
     Tower find = tower(net, "classes", classes * anchors), fit = tower(net, "boxes", 4 * anchors);
     for (int i = 0; i < LEVELS; i++) {
         qn_block_push(net, "at", i);
@@ -104,23 +99,29 @@ static QnValue *build(QnNet *net, const QnModel *m, const QnStepInput *in, int64
     return qn_add(g, qn_part_focal_loss(net, "wanted", score), qn_part_box_loss(net, "box", box));
 }
 
-/* Launches: after the net each image's best boxes are decoded, sorted and thinned out level by
- * level; in training each image's anchors get their targets. About 40 small kernels each. */
+/* Launches: each image's anchors get their targets by about 40 small kernels in training, and its
+ * best boxes are decoded, sorted and thinned out by as many after a pass forward. TensorFlow's
+ * thins out class by class: 90 times about 25. */
 static const QnFamily openimages = { .name = "retinanet",
                                      .image = 800,
                                      .batch = 16,
                                      .adam = true,
                                      .step = build,
-                                     .example_launches = 40 };
+                                     .train_launches = 40,
+                                     .infer_launches = 40 };
 static const QnFamily detectron = { .name = "retinanet",
                                     .image = 800,
-                                    .width = 1344,
+                                    .width = QN_COCO_WIDTH,
                                     .batch = 2,
                                     .step = build,
-                                    .example_launches = 40 };
-static const QnFamily tensorflow = {
-    .name = "ssd", .image = 320, .batch = 32, .step = build, .example_launches = 40
-};
+                                    .train_launches = 40,
+                                    .infer_launches = 40 };
+static const QnFamily tensorflow = { .name = "ssd",
+                                     .image = 320,
+                                     .batch = 32,
+                                     .step = build,
+                                     .train_launches = 40,
+                                     .infer_launches = 90 * 25 };
 
 enum { MSRA = FROM_TOP_FEATURE | STRIDE_FIRST };
 
