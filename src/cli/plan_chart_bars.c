@@ -134,7 +134,8 @@ static void draw_row(QnStr *out, const QnOffer *o, const QnPlanAxis *x, double y
 
 int qn_plan_term_class(const char *name)
 {
-    static const char *const names[] = { "weights", "gradients", "optimizer", "activations" };
+    static const char *const names[] = { "weights", "gradients", "optimizer", "activations",
+                                         "context and fragmentation" };
     for (int i = 0; i < QN_COUNT(names); i++)
         if (!strcmp(name, names[i]))
             return i;

@@ -50,7 +50,8 @@ static const char style[] =
     ".k4{fill:var(--sky)}.k5{fill:var(--pink)}.k6{fill:var(--red)}.k7{fill:var(--ink)}"
     ".k8{fill:var(--soft)}\n"
     ".limit0,.term0{fill:var(--blue)}.limit1,.term3{fill:var(--orange)}.limit2{fill:var(--gold)}"
-    ".limit3,.term1{fill:var(--pink)}.term2{fill:var(--green)}.term4{fill:var(--soft)}"
+    ".limit3,.term1{fill:var(--pink)}.term2{fill:var(--green)}.term4{fill:var(--soft)}.term5{fill:"
+    "var(--gold)}"
     ".room{fill:var(--room)}.bar{stroke:var(--card);stroke-width:.6}.bar:hover{opacity:.75}\n"
     ".legend{display:flex;flex-wrap:wrap;gap:4px 18px;font-size:13px;color:var(--soft);"
     "margin:0 0 10px}.legend svg{width:11px;height:11px;display:inline;vertical-align:-1px;"
@@ -265,8 +266,10 @@ static void add_time(QnStr *out, const QnExplain *e)
 
 static void add_memory(QnStr *out, const QnPlanTable *t)
 {
-    static const char *const terms[] = { "weights", "gradients", "optimizer", "activations",
-                                         "context and fragmentation" };
+    static const char *const terms[] = {
+        "weights",        "gradients", "optimizer", "activations", "context and fragmentation",
+        "keys and values"
+    };
     QnStr chart = { 0 };
     int shown;
     char class[16];

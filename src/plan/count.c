@@ -150,7 +150,7 @@ static double bytes_spared(const QnNode *node, const QnCountRequest *r)
     return spared;
 }
 
-static QnWork work_of(const QnPlanStep *s, const QnCountRequest *r)
+QnWork qn_work_of(const QnPlanStep *s, const QnCountRequest *r)
 {
     const QnOp *op = s->node->op;
     QnWork w = { .kind = QN_WORK_MOVE,
@@ -171,8 +171,6 @@ static QnWork work_of(const QnPlanStep *s, const QnCountRequest *r)
         w.kind = QN_WORK_GATHER;
     else if (is_sort(op))
         w.kind = QN_WORK_SORT;
-    else if (is_part_of_norm(s->node))
-        w.flops = w.read = w.written = 0;
     return w;
 }
 
@@ -255,7 +253,9 @@ static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, QnCount *ou
 {
     for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
         QnPlanStep s = qn_plan_step(p, i);
-        QnWork w = work_of(&s, r);
+        QnWork w = qn_work_of(&s, r);
+        if (!r->here && w.kind == QN_WORK_MOVE && is_part_of_norm(s.node))
+            continue;
         if (r->low == 1)
             QN_TRY(mix_work(&s, r, &w, out));
         if (w.flops + w.read + w.written > 0)
@@ -270,6 +270,12 @@ static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, QnCount *ou
 static QnStatus run_passes(const QnStep *step, const QnCountRequest *r, QnDevice *d)
 {
     char off[512];
+    if (r->here) {
+        QnPipelineOptions here = qn_device_passes(r->here);
+        here.off = step->off;
+        here.memory_budget_bytes = r->recompute;
+        return qn_pipeline_run(step->graph, &here);
+    }
     QnPipelineOptions o = { .level = QN_O2,
                             .off = off,
                             .memory_budget_bytes = r->recompute, /* a byte: all that can be */

@@ -6,6 +6,7 @@
 
 #include "plan/models.h"
 #include "rt/device.h"
+#include "rt/plan.h"
 
 typedef enum QnWorkKind {
     QN_WORK_GEMM,      /* matrix products */
@@ -47,6 +48,7 @@ typedef struct QnCountRequest {
      * for q4_K_M. 0: they are not. */
     double weight_bits;
     double cache_bits; /* likewise of what generation keeps */
+    QnDevice *here;    /* the passes are those of this device, and all steps count; NULL: of none */
     bool unfused;      /* each operation is a kernel: frameworks that compile nothing */
 } QnCountRequest;
 
@@ -63,6 +65,8 @@ typedef struct QnCount {
     double examples, tokens; /* of a step */
 } QnCount;
 
+/* One step of a plan. */
+QnWork qn_work_of(const QnPlanStep *s, const QnCountRequest *r);
 /* null_device: opened as "null". An error names the model and, where the graph was at fault, the
  * node. */
 QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *null_device,

@@ -43,10 +43,10 @@ void qn_counts_free(QnCounts *c)
 
 static bool is_same(const QnCountRequest *a, const QnCountRequest *b)
 {
-    return a->train == b->train && a->recompute == b->recompute && a->low == b->low &&
-           a->batch == b->batch && a->image == b->image && a->width == b->width &&
-           a->depth == b->depth && a->sequence == b->sequence && a->unfused == b->unfused &&
-           a->generate == b->generate && a->context == b->context &&
+    return a->train == b->train && a->here == b->here && a->recompute == b->recompute &&
+           a->low == b->low && a->batch == b->batch && a->image == b->image &&
+           a->width == b->width && a->depth == b->depth && a->sequence == b->sequence &&
+           a->unfused == b->unfused && a->generate == b->generate && a->context == b->context &&
            a->weight_bits == b->weight_bits && a->cache_bits == b->cache_bits;
 }
 

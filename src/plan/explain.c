@@ -10,9 +10,15 @@
 const char *qn_work_kind_name(QnWorkKind kind)
 {
     static const char *const names[QN_WORK_KINDS] = {
-        [QN_WORK_GEMM] = "products",          [QN_WORK_CONV] = "convolutions",
-        [QN_WORK_DEPTHWISE] = "depthwise",    [QN_WORK_ATTENTION] = "attention",
-        [QN_WORK_MOVE] = "maps, norms, sums", [QN_WORK_UPDATE] = "optimizer",
+        [QN_WORK_GEMM] = "products",
+        [QN_WORK_CONV] = "convolutions",
+        [QN_WORK_DEPTHWISE] = "depthwise",
+        [QN_WORK_ATTENTION] = "attention",
+        [QN_WORK_MOVE] = "maps, norms, sums",
+        [QN_WORK_UPDATE] = "optimizer",
+        [QN_WORK_RECURRENT] = "recurrent products",
+        [QN_WORK_GATHER] = "embeddings",
+        [QN_WORK_SORT] = "sorting",
     };
     return names[kind] ? names[kind] : "other";
 }
@@ -35,7 +41,8 @@ int qn_explain_memory(const QnOffer *offer, QnMemoryTerm terms[QN_MEMORY_TERMS])
     const QnMemoryTerm all[] = { { "weights", c->weights },
                                  { "gradients", c->gradients },
                                  { "optimizer", c->optimizer },
-                                 { "activations", c->activations } };
+                                 { "activations", c->activations },
+                                 { "keys and values", c->cache } };
     double rest = offer->cost.memory_bytes;
     int n = 0;
     for (int i = 0; i < QN_COUNT(all); i++) {
