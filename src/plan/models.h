@@ -88,8 +88,13 @@ QnValue *qn_step_image(QnNet *net, const QnStepInput *in);
 /* Mean cross-entropy of scores (..., classes) with labels from the input `name`. */
 QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
 
+/* classifiers of images */
+extern const QnModelList qn_models_inception, qn_models_inverted, qn_models_mobile,
+    qn_models_branches, qn_models_regnet, qn_models_nfnet, qn_models_vit, qn_models_beit,
+    qn_models_cait, qn_models_levit, qn_models_swin, qn_models_maxvit, qn_models_convnext,
+    qn_models_hybrid;
+
 extern const QnModelList qn_models_resnet, qn_models_cnn, qn_models_decoder, qn_models_encoder;
 extern const QnModelList qn_models_unet, qn_models_ssd, qn_models_retinanet, qn_models_rcnn;
-extern const QnModelList qn_models_inception, qn_models_inverted; /* images */
 
 #endif

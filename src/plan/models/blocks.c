@@ -76,6 +76,43 @@ QnValue *qn_block_conv(QnNet *net, const char *name, QnValue *x, const QnConvNor
     return x;
 }
 
+QnValue *qn_block_norm_conv(QnNet *net, const char *name, QnValue *x, const QnConvNorm *spec)
+{
+    if (qn_value_is_poison(x))
+        return x;
+    qn_net_push(net, name);
+    x = qn_block_act(net, qn_nn_batch_norm(net, "bn", x), spec->act);
+    qn_net_push(net, "conv");
+    x = convolve(net, x, spec);
+    qn_net_pop(net);
+    qn_net_pop(net);
+    return x;
+}
+
+QnValue *qn_block_residual(QnNet *net, QnValue *x, const QnResidual *s)
+{
+    int64_t stride = s->stride ? s->stride : 1;
+    QnValue *y = x, *around = s->around;
+    QnConvNorm in = { .out = s->inner, .kernel = 1, .act = QN_ACT_RELU };
+    QnConvNorm mid = { .out = s->inner ? s->inner : s->out,
+                       .kernel = 3,
+                       .stride = stride,
+                       .groups = s->groups,
+                       .act = QN_ACT_RELU };
+    QnConvNorm last = { .out = s->out, .kernel = s->inner ? 1 : 3 };
+    if (s->inner)
+        y = qn_block_conv(net, "conv1", y, &in);
+    y = qn_block_conv(net, "conv2", y, &mid);
+    if (s->squeeze)
+        y = qn_block_squeeze(net, "se", y, s->squeeze, QN_ACT_RELU, QN_ACT_SIGMOID);
+    y = qn_block_conv(net, "conv3", y, &last);
+    if (!around && (stride != 1 || qn_block_dim(x, 1) != s->out)) {
+        QnConvNorm fit = { .out = s->out, .kernel = 1, .stride = stride };
+        around = qn_block_conv(net, "downsample", x, &fit);
+    }
+    return qn_relu(net->g, qn_add(net->g, y, around ? around : x));
+}
+
 QnValue *qn_block_max_pool(QnNet *net, QnValue *x, int64_t kernel, int64_t stride, int64_t pad)
 {
     QnPoolAttr a = { .kernel = { 2, { kernel, kernel } },

@@ -36,6 +36,19 @@ typedef struct QnConvNorm {
 /* Convolution without bias, batch norm, activation. */
 QnValue *qn_block_conv(QnNet *net, const char *name, QnValue *x, const QnConvNorm *spec);
 
+/* The other way round: batch norm, activation, convolution. */
+QnValue *qn_block_norm_conv(QnNet *net, const char *name, QnValue *x, const QnConvNorm *spec);
+
+typedef struct QnResidual {
+    int64_t out, stride;
+    int64_t inner,
+        groups;      /* inner > 0: 1x1, 3x3, 1x1 with so many channels between; else 3x3, 3x3 */
+    int64_t squeeze; /* gate's narrow channels after the 3x3, 0: no gate */
+    QnValue *around; /* what is added; NULL: x, through a 1x1 where the shapes differ */
+} QnResidual;
+/* Residual block (He et al. 2016) with the stride in the 3x3 convolution. */
+QnValue *qn_block_residual(QnNet *net, QnValue *x, const QnResidual *spec);
+
 QnValue *qn_block_max_pool(QnNet *net, QnValue *x, int64_t kernel, int64_t stride, int64_t pad);
 /* Counts the zeros of the padding. */
 QnValue *qn_block_avg_pool(QnNet *net, QnValue *x, int64_t kernel, int64_t stride, int64_t pad);

@@ -150,8 +150,8 @@ static QnValue *side_head(QnNet *net, QnValue *x)
 {
     QnConvNorm narrow = { .out = 128, .kernel = 1, .act = QN_ACT_RELU };
     QnConvNorm wide = { .out = 768, .kernel = 5, .valid = true, .act = QN_ACT_RELU };
-    x = qn_block_conv(net, "aux.0", qn_block_avg_pool(net, x, 5, 3, 0), &narrow);
-    return qn_block_classify(net, "aux.fc", qn_block_conv(net, "aux.1", x, &wide), 0);
+    x = qn_block_conv(net, "aux_0", qn_block_avg_pool(net, x, 5, 3, 0), &narrow);
+    return qn_block_classify(net, "aux_fc", qn_block_conv(net, "aux.1", x, &wide), 0);
 }
 
 static QnValue *side_head_v1(QnNet *net, const char *name, QnValue *x)
