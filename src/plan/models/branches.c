@@ -240,9 +240,7 @@ static QnValue *hr_head(QnNet *net, QnValue *x[4])
     QnValue *y = NULL;
     for (int i = 0; i < 4; i++) {
         int64_t inner = (int64_t)32 << i;
-        QnConvNorm down = {
-            .out = 4 * inner, .kernel = 3, .stride = 2, .act = QN_ACT_RELU
-        };
+        QnConvNorm down = { .out = 4 * inner, .kernel = 3, .stride = 2, .act = QN_ACT_RELU };
         qn_block_push(net, "incre", i);
         QnValue *z =
             qn_block_residual(net, x[i], &(QnResidual){ .out = 4 * inner, .inner = inner });
