@@ -6,7 +6,7 @@
 
 enum { FOLDS = 5, SWEEPS = 40 };
 
-static const QnFigureKind *const kinds[] = { &qn_figures_comm };
+static const QnFigureKind *const kinds[] = { &qn_figures_comm, &qn_figures_parallel };
 
 /* ---- reading ---- */
 
@@ -50,7 +50,7 @@ QnStatus qn_figures_parse(QnFigures *s, const QnFigureKind *kind, const QnCatalo
     for (int64_t row = 0; row < s->table.n_rows; row++) {
         QnFigure *r = &s->rows[row];
         *r = (QnFigure){
-            .gpu = "", .model = "", .group = "", .unit = "", .line = s->table.line[row]
+            .gpu = "", .model = "", .group = "", .unit = "", .weight = 1, .line = s->table.line[row]
         };
         QN_TRY_DONE(kind->read(s, row, r));
         if (!r->reason && !(r->measured > 0))
@@ -88,7 +88,7 @@ static double loss(void *ctx, const QnFleet *f)
         if (r->reason || (fit->use && !fit->use[i]))
             continue;
         double p = s->kind->predict(s, r->job, f);
-        sum += p > 0 ? QN_MIN(fabs(log(p / r->measured)), 1) : 1;
+        sum += r->weight * (p > 0 ? QN_MIN(fabs(log(p / r->measured)), 1) : 1);
     }
     return sum;
 }

@@ -9,12 +9,13 @@
 
 typedef struct QnFigure {
     const char *gpu, *model, *group; /* for groups and hold-outs */
-    char name[96];                   /* what it is, for people */
+    char name[160];                  /* what it is, for people */
     int64_t line;
     double measured;
     const char *unit;
     const char *reason; /* why it cannot be predicted; NULL: it can */
     void *job;          /* what its kind predicts from */
+    double weight;      /* in the fit */
     double predicted;
     double error; /* |predicted - measured| / measured; -1: not expressed */
 } QnFigure;
@@ -41,7 +42,7 @@ struct QnFigures {
     int64_t n;
 };
 
-extern const QnFigureKind qn_figures_comm;
+extern const QnFigureKind qn_figures_comm, qn_figures_parallel;
 
 /* NULL: the text is no such table. */
 const QnFigureKind *qn_figures_kind(const char *text, size_t bytes);

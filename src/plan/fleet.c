@@ -21,8 +21,15 @@ static const Row of_link[QN_LINK_COEFS] = {
 
 /* In the order of the enum, from QN_FLEET_REDUCE on. */
 static const Row others[QN_FLEET_COUNT - QN_FLEET_REDUCE] = {
-    { "switch.reduce", 0.6, 0.2, 1 },
-    { "comm.spread", 0.15, 0.02, 2 },
+    { "switch.reduce", 0.6, 0.2, 1 },         { "comm.spread", 0.15, 0.02, 2 },
+    { "parallel.gemm", 0.8, 0.2, 0.9 },       { "parallel.half_depth", 64, 1, 1024 },
+    { "parallel.attention", 0.4, 0.05, 1 },   { "parallel.move", 0.7, 0.1, 1 },
+    { "parallel.scores", 12, 1, 60 },         { "parallel.tail_us", 4, 0.1, 12 },
+    { "parallel.launch_us", 30, 1, 200 },     { "parallel.tensor_us", 60, 1, 1000 },
+    { "parallel.tensor_power", 1, 0.1, 3 },   { "parallel.batch_us", 1000, 1, 50000 },
+    { "parallel.step_us", 10000, 1, 200000 }, { "parallel.tensor", 1, 0.3, 4 },
+    { "parallel.network", 0.6, 0.05, 1 },     { "parallel.exposed", 0.8, 0.05, 1 },
+    { "parallel.spread", 0.15, 0.02, 2 },
 };
 
 QnFleetInfo qn_fleet_info(int i)

@@ -28,8 +28,23 @@ enum {
     QN_FLEET_LINK,
     QN_FLEET_REDUCE = QN_FLEET_LINK + QN_LINK_KINDS * QN_LINK_COEFS, /* all-reduce in the switch */
     QN_FLEET_COMM_SPREAD,
-    QN_FLEET_COMM_END,
-    QN_FLEET_COUNT = QN_FLEET_COMM_END
+    /* parallel training */
+    QN_FLEET_GEMM,         /* share of the rate by deep products, of what an A100's best reach */
+    QN_FLEET_HALF_DEPTH,   /* products this deep run at half of it */
+    QN_FLEET_ATTENTION,    /* share of the rate */
+    QN_FLEET_MOVE,         /* of the memory bandwidth */
+    QN_FLEET_SCORES,       /* bytes moved for each score of unfused attention, forward */
+    QN_FLEET_TAIL_US,      /* of each kernel: filling and emptying the device */
+    QN_FLEET_LAUNCH_US,    /* of each kernel, on the host */
+    QN_FLEET_TENSOR_US,    /* of each collective of a tensor group, on the host */
+    QN_FLEET_TENSOR_POWER, /* of the other devices in the group, by which that grows */
+    QN_FLEET_BATCH_US,     /* of each micro-batch, on the host */
+    QN_FLEET_STEP_US,      /* of each step */
+    QN_FLEET_TENSOR,       /* factor on the time of a tensor group's collectives */
+    QN_FLEET_NETWORK,      /* share of the network's rate, beside other traffic */
+    QN_FLEET_EXPOSED,      /* share of the gradients' all-reduce that nothing hides */
+    QN_FLEET_PARALLEL_SPREAD,
+    QN_FLEET_COUNT
 };
 
 typedef struct QnFleet {
