@@ -1,5 +1,6 @@
 #include "plan/measured.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,8 +174,34 @@ static bool read_numbers(const char *text, QnNumbers *p)
     return qn_numbers_find(text, p) == QN_OK;
 }
 
+/* A step that many devices share. */
+static const char *express_divided(QnArena *arena, QnCounts *counts, const Reading *r,
+                                   const QnModel *model, int64_t sequence, QnMeasured *m)
+{
+    QnPublishedText text = {
+        model,    m->request.card,    m->request.numbers, m->request.n_cards, (int64_t)r->batch,
+        sequence, r->cell[FRAMEWORK], r->cell[FLAG]
+    };
+    QnPublished *p = qn_arena_alloc(arena, sizeof *p);
+    QnCount *count = qn_arena_alloc(arena, sizeof *count);
+    if (!p || !count)
+        return "out of memory";
+    if (!m->request.train)
+        return "inference on shared devices is not modelled";
+    const char *reason = qn_published_read(&text, arena, counts, p);
+    if (reason)
+        return reason;
+    m->divided = p;
+    m->request.tier = qn_measured_tier(m->framework);
+    count->examples = (double)p->sharding.global_batch / m->request.n_cards;
+    count->tokens = qn_published_tokens(p) / m->request.n_cards;
+    m->count = count;
+    return read_unit(r, count, m) ? NULL : "no model of this unit";
+}
+
 /* NULL, or why the row cannot be predicted. */
-static const char *express(const QnCatalogue *c, QnCounts *counts, const Reading *r, QnMeasured *m)
+static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *counts, const Reading *r,
+                           QnMeasured *m)
 {
     const QnModel *model;
     const char *const *cell = r->cell;
@@ -190,9 +217,8 @@ static const char *express(const QnCatalogue *c, QnCounts *counts, const Reading
         return "the batch is no number";
     if (!read_size(cell[SIZE], &size))
         return "token by token, which is not modelled yet";
-    if (strstr(cell[FRAMEWORK], " TP") || strstr(cell[FRAMEWORK], " PP") ||
-        strstr(cell[FRAMEWORK], " CP"))
-        return "tensor, pipeline or context parallel, which is not modelled yet";
+    if (qn_published_is_divided(cell[FRAMEWORK]))
+        return express_divided(arena, counts, r, model, size.dim[0], m);
     read_real_length(cell[FLAG], &size.dim[0]);
     m->request.tier = qn_measured_tier(m->framework);
     m->request.no_update = strstr(cell[FLAG], "no optimizer step") != NULL;
@@ -244,7 +270,7 @@ static QnStatus read_row(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *count
                        .line = s->table.line[row],
                        .value = r.number,
                        .request = { .n_cards = (int)cards } };
-    m->reason = express(c, counts, &r, m);
+    m->reason = express(s->arena, c, counts, &r, m);
     return QN_OK;
 }
 
@@ -277,7 +303,27 @@ void qn_measured_fini(QnMeasuredSet *s)
     *s = (QnMeasuredSet){ 0 };
 }
 
+static QnStatus predict_divided(const QnMeasured *m, const QnCoefs *k, QnCostResult *out)
+{
+    const QnPublished *p = m->divided;
+    double spread = k->fleet.x[QN_FLEET_PARALLEL_SPREAD];
+    QnParallelResult r;
+    QN_TRY(qn_parallel_step(&p->split, &p->sharding, &p->training, &k->fleet, &r));
+    *out = (QnCostResult){ .step_s = r.step_s,
+                           .low_s = r.step_s * exp(-spread),
+                           .high_s = r.step_s * exp(spread),
+                           .mfu = r.mfu,
+                           .memory_bytes = r.memory.total,
+                           .fits = r.fits };
+    out->by_limit[QN_LIMIT_LINK] = r.exposed * r.step_s;
+    out->by_limit[QN_LIMIT_COMPUTE] = r.step_s - out->by_limit[QN_LIMIT_LINK];
+    out->limit = r.exposed > 0.5 ? QN_LIMIT_LINK : QN_LIMIT_COMPUTE;
+    return QN_OK;
+}
+
 QnStatus qn_measured_predict(const QnMeasured *m, const QnCoefs *k, QnCostResult *out)
 {
+    if (m->divided)
+        return predict_divided(m, k, out);
     return qn_cost_step(m->count, &m->request, k, out);
 }
