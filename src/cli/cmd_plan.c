@@ -2,24 +2,29 @@
 #include "cli/plan.h"
 
 static const QnOption options[] = {
+    QN_PLAN_OPTIONS_TASK,
     QN_PLAN_OPTIONS_MODEL,
     QN_PLAN_OPTIONS_WORK,
+    QN_PLAN_OPTIONS_MONEY,
+    QN_PLAN_OPTIONS_LIMITS,
+    QN_PLAN_OPTIONS_GPU,
     QN_PLAN_OPTIONS_OUTPUT,
-    [QN_PLAN_GPU] = { "--gpu", 0, QN_OPTION_TEXT, "NAME[:N],…", "devices, or all (default)", 0, 0 },
-    [QN_PLAN_BUDGET] = { "--budget", 0, QN_OPTION_TEXT, "USD", "at most this much", 0, 0 },
-    [QN_PLAN_DEADLINE] = { "--deadline", 0, QN_OPTION_TEXT, "TIME", "90m, 48h, 7d", 0, 0 },
-    [QN_PLAN_EXPLAIN] = { "--explain", 0, QN_OPTION_TEXT, "GPU[:N]",
-                          "where a step's time and memory go there, and what would change it", 0,
-                          0 },
-    [QN_PLAN_CHART] = { "--chart", 0, QN_OPTION_FLAG, NULL,
-                        "bars below the table; a terminal gets them anyway", 0, 0 },
-    [QN_PLAN_HTML] = { "--html", 0, QN_OPTION_TEXT, "FILE.html", "write a page with charts", 0, 0 },
-    [QN_PLAN_SCORE] = { "--score", 0, QN_OPTION_TEXT, "FILE.csv",
-                        "predict published figures, and how far off that is", 0, 0 },
-    [QN_PLAN_FIT] = { "--fit", 0, QN_OPTION_TEXT, "FILE.csv",
-                      "print the coefficients that agree best with them", 0, 0 },
-    [QN_PLAN_HOLD_OUT] = { "--hold-out", 0, QN_OPTION_TEXT, "gpu|model",
-                           "with --score: predict each from fits that have not seen it", 0, 0 },
+    [QN_PLAN_SORT] =
+        QN_PLAN_TEXT("--sort", "KEY", "best (default), speed, cost, energy, memory or name"),
+    [QN_PLAN_WRITE_RECIPE] = QN_PLAN_TEXT("--write-recipe", "FILE",
+                                          "the recommended settings as quern train takes them"),
+    [QN_PLAN_DATA] = QN_PLAN_TEXT("--data", "PATH", "with --write-recipe: where its data are"),
+    [QN_PLAN_EXPLAIN] =
+        QN_PLAN_TEXT("--explain", "GPU[:N]",
+                     "where a step's time and memory go there, and what would change it"),
+    [QN_PLAN_CHART] = QN_PLAN_FLAG("--chart", "bars below the table; a terminal gets them anyway"),
+    [QN_PLAN_HTML] = QN_PLAN_TEXT("--html", "FILE.html", "write a page with charts"),
+    [QN_PLAN_SCORE] =
+        QN_PLAN_TEXT("--score", "FILE.csv", "predict published figures, and how far off that is"),
+    [QN_PLAN_FIT] =
+        QN_PLAN_TEXT("--fit", "FILE.csv", "print the coefficients that agree best with them"),
+    [QN_PLAN_HOLD_OUT] = QN_PLAN_TEXT("--hold-out", "gpu|model",
+                                      "with --score: predict each from fits that have not seen it"),
 };
 
 static int run(QnArgs *a)
@@ -29,7 +34,7 @@ static int run(QnArgs *a)
                   : a->n_positional ? qn_plan_offer(a)
                                     : qn_fail(QN_EUSAGE, "say which model; 'quern plan models' "
                                                          "lists them");
-    return st == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
+    return st == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, NULL); /* files may be unsupported */
 }
 
 /* A command of quern plan is one file with one of these and a row here. */
@@ -44,11 +49,13 @@ static const QnCommand *const subs[] = {
 const QnCommand qn_cmd_plan = {
     .name = "plan",
     .summary = "Predict speed, memory and cost of a model on devices that are not here",
-    .usage = "MODEL [options] | COMMAND … | --score FILE.csv | --fit FILE.csv",
-    .examples = "  quern plan resnet50 --batch 64\n"
-                "  quern plan gpt2_xl --gpu \"A100 SXM4 80GB:8,RTX 4090\" --tokens 1e9\n"
+    .usage = "RECIPE|MODEL.onnx|NAME [options] | COMMAND … | --score FILE.csv | --fit FILE.csv",
+    .examples = "  quern plan recipes/fashion-mnist-resnet.yaml\n"
+                "  quern plan resnet50 --samples 1.28M --epochs 90 --deadline 48h --budget 300\n"
+                "  quern plan gpt2_xl --gpu \"A100 SXM4 80GB:8,RTX 4090\" --tokens 1e9 --buy\n"
+                "  quern plan model.onnx --batch 1\n"
+                "  quern plan my.yaml --gpu \"RTX 4090\" --batch auto --write-recipe fast.yaml\n"
                 "  quern plan bert_large --explain \"RTX 4090\" --html bert.html\n"
-                "  quern plan devices\n"
                 "  quern plan --score measured.csv --hold-out gpu\n",
     .options = options,
     .n_options = QN_COUNT(options),

@@ -73,21 +73,6 @@ static QnStatus no_match(const QnArgs *a, const char *what)
                    a->positional[0], a->n_positional > 1 ? " and the other words" : "", what);
 }
 
-QnStatus qn_plan_catalogue(const QnArgs *a, QnCatalogue *c)
-{
-    const char *path = a->text[QN_PLAN_DEVICES];
-    char *text = NULL;
-    size_t bytes;
-    QN_TRY(qn_catalogue_open(c));
-    QnStatus st = path ? qn_file_read(path, (size_t)1 << 26, &text, &bytes) : QN_OK;
-    if (st == QN_OK && path)
-        st = qn_catalogue_add(c, path, text, bytes);
-    qn_free(text);
-    if (st != QN_OK)
-        qn_catalogue_fini(c);
-    return st;
-}
-
 static QnStatus list_cards(const QnArgs *a, const QnCatalogue *c)
 {
     bool names = a->text[NAMES] != NULL;
@@ -144,7 +129,8 @@ static int list_devices(QnArgs *a)
 }
 
 static const QnOption device_options[] = {
-    QN_PLAN_OPTIONS_OUTPUT,
+    QN_PLAN_OPTIONS_DEVICES,
+    [QN_PLAN_JSON] = QN_PLAN_FLAG("--json", "one JSON object a device"),
     [CHECK] = { "--check", 0, QN_OPTION_TEXT, "FILE.csv",
                 "check and list the devices of a file of one's own instead", 0, 0 },
     [NAMES] = { "--names", 0, QN_OPTION_FLAG, NULL, "names alone", 0, 0 },

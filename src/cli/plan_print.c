@@ -1,157 +1,311 @@
-/* The table of quern plan and its recommendation. */
+/* The table of quern plan for people, and its recommendation. */
 #include "cli/plan.h"
+#include "cli/plan_columns.h"
+#include "cli/plan_recipe.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static int by_speed(const void *pa, const void *pb)
+#define GIB 1073741824.0
+
+const QnOffer *qn_plan_best(const QnPlanTable *t)
 {
-    const QnOffer *a = pa, *b = pb;
-    if (a->cost.fits != b->cost.fits)
-        return a->cost.fits ? -1 : 1;
-    return a->items_s > b->items_s   ? -1
-           : a->items_s < b->items_s ? 1
-                                     : strcmp(a->card->name, b->card->name);
+    QnAdvice a = qn_advice_of(&t->job, t->offers, t->n);
+    return a.best >= 0 ? &t->offers[a.best] : t->more_found ? &t->more : NULL;
 }
 
-static const char *fit_text(const QnOffer *c, char *text, size_t bytes)
+static const char *things(const QnPlanTable *t)
 {
-    double room = 1.073741824e9 * c->card->memory_gb;
-    if (c->cost.fits)
-        snprintf(text, bytes, "%.0f %%", 100 * c->cost.memory_bytes / room);
+    const QnFamily *f = t->job.model->family;
+    return f->image ? "images" : f->sequence ? "tokens" : "examples";
+}
+
+/* ---- the table ---- */
+
+enum {
+    DEVICE,
+    NUMBERS,
+    BATCH,
+    MEMORY,
+    SPEED,
+    RANGE,
+    MFU,
+    LIMIT,
+    TIME,
+    ENERGY,
+    COST,
+    EPOCH,
+    COLUMNS
+};
+
+static const QnColumn columns[COLUMNS] = {
+    [DEVICE] = { "device", 'l', 0 }, [NUMBERS] = { "precision", 'l', 6 },
+    [BATCH] = { "batch", 'r', 5 },   [MEMORY] = { "memory", 'l', 1 },
+    [SPEED] = { "speed", 'r', 0 },   [RANGE] = { "80 % interval", 'l', 7 },
+    [MFU] = { "MFU", 'r', 8 },       [LIMIT] = { "limited by", 'l', 4 },
+    [TIME] = { "time", 'r', 2 },     [ENERGY] = { "energy", 'r', 9 },
+    [COST] = { "cost", 'r', 3 },     [EPOCH] = { "an epoch", 'r', 10 },
+};
+
+static void put_fit(QnStr *cell, const QnOffer *o)
+{
+    double part = o->cost.memory_bytes / qn_offer_room(o);
+    if (o->cost.fits)
+        qn_str_printf(cell, "%.0f %%", 100 * part);
     else
-        snprintf(text, bytes, "no: %.3gx, %s", c->cost.memory_bytes / room, c->term);
-    return text;
+        qn_str_printf(cell, "no: %.3gx, %s", part, o->term);
 }
 
-void qn_plan_offer_name(const QnOffer *c, char *text, size_t bytes)
+static void put_money(QnStr *cell, double usd)
 {
-    if (c->n_cards > 1)
-        snprintf(text, bytes, "%s:%d", c->card->name, c->n_cards);
+    if (usd > 0)
+        qn_str_printf(cell, usd < 0.1 ? "$%.2g" : usd < 1e4 ? "$%.2f" : "$%.0f", usd);
     else
-        snprintf(text, bytes, "%s", c->card->name);
+        qn_str_add(cell, "?");
 }
 
-static void print_offer(const QnPlanTable *t, const QnOffer *c)
+static void put_job(QnStr *cell, const QnJob *job, const QnOffer *o)
 {
-    char name[80], fit[48], rate[QN_STR_NUMBER], low[QN_STR_NUMBER], high[QN_STR_NUMBER],
-        time[QN_STR_NUMBER], usd[32] = "-";
-    qn_plan_offer_name(c, name, sizeof name);
-    if (c->error[0]) {
-        printf("%-28s %s\n", name, c->error);
-        return;
+    char text[QN_STR_NUMBER];
+    qn_str_add(&cell[TIME], qn_str_duration(text, (int64_t)(o->hours * 3.6e12)));
+    qn_str_printf(&cell[ENERGY], "%.3g kWh", o->kwh);
+    put_money(&cell[COST], o->usd);
+    qn_str_add(&cell[COST], !(o->usd > 0) ? "" : o->rented ? " rent" : " own ");
+    if (job->epochs > 1)
+        put_money(&cell[EPOCH], o->usd > 0 ? o->usd / job->epochs : 0);
+}
+
+/* The row begins with the device's name already. */
+static const char *why_not(const QnOffer *o)
+{
+    size_t n = strlen(o->card->name);
+    bool repeats = !strncmp(o->error, o->card->name, n) && !strncmp(o->error + n, ": ", 2);
+    return o->error + (repeats ? n + 2 : 0);
+}
+
+/* Without a job, an hour's price stands in place of its cost. */
+static QnStatus add_row(QnColumns *c, const QnJob *job, const QnOffer *o, const QnOffer *best)
+{
+    char name[QN_PLAN_NAME], text[QN_STR_NUMBER], high[QN_STR_NUMBER];
+    QnStr *cell = qn_columns_row(c,
+                                 o == best                      ? QN_ROW_BEST
+                                 : o->error[0] || !o->cost.fits ? QN_ROW_FAINT
+                                                                : QN_ROW_PLAIN,
+                                 o->error[0] ? why_not(o) : NULL);
+    if (!cell)
+        return QN_ENOMEM;
+    qn_str_add(&cell[DEVICE], qn_plan_name(o, name));
+    if (o->error[0])
+        return QN_OK;
+    qn_str_add(&cell[NUMBERS], qn_numbers_name(o->numbers));
+    qn_str_printf(&cell[BATCH], o->accumulate > 1 ? "%lld x %lld" : "%lld", (long long)o->batch,
+                  (long long)o->accumulate);
+    put_fit(&cell[MEMORY], o);
+    if (!o->cost.fits)
+        return QN_OK;
+    qn_str_add(&cell[SPEED], qn_str_si(text, o->items_s));
+    qn_str_printf(&cell[RANGE], "%s to %s", qn_str_si(text, o->low_s), qn_str_si(high, o->high_s));
+    qn_str_printf(&cell[MFU], "%.1f %%", 100 * o->cost.mfu);
+    qn_str_add(&cell[LIMIT], qn_offer_limit(o));
+    if (job->items > 0) {
+        put_job(cell, job, o);
+    } else if (o->usd_per_hour > 0) {
+        put_money(&cell[COST], o->usd_per_hour);
+        qn_str_add(&cell[COST], o->rented ? "/h rent" : "/h own ");
     }
-    printf("%-28s %-8s %5lld  %-22s %8s (%s to %s)", name, qn_numbers_name(c->numbers),
-           (long long)c->batch, fit_text(c, fit, sizeof fit), qn_str_si(rate, c->items_s),
-           qn_str_si(low, c->low_s), qn_str_si(high, c->high_s));
-    if (c->cost.fits)
-        printf("  %4.1f %%  %-12s", 100 * c->cost.mfu, qn_limit_name(c->cost.limit));
-    if (c->cost.fits && t->job.items > 0) {
-        if (c->usd > 0)
-            snprintf(usd, sizeof usd, "$%.2f %s", c->usd, c->rented ? "rent" : "own");
-        printf("  %9s  %8.4g kWh  %s", qn_str_duration(time, (int64_t)(c->hours * 3.6e12)), c->kwh,
-               usd);
+    return QN_OK;
+}
+
+static QnStatus print_table(const QnPlanTable *t)
+{
+    QnColumns c = { .column = columns, .n = COLUMNS };
+    const QnOffer *best = qn_plan_best(t);
+    QnStatus st = QN_OK;
+    if (t->more_found)
+        st = add_row(&c, &t->job, &t->more, best);
+    for (int i = 0; i < t->n && st == QN_OK; i++)
+        st = add_row(&c, &t->job, &t->offers[i], best);
+    if (st == QN_OK)
+        st = qn_columns_print(&c, stdout);
+    qn_columns_fini(&c);
+    return st;
+}
+
+/* ---- what is recommended ---- */
+
+static void print_memory(const QnOffer *o)
+{
+    const QnCount *c = o->count;
+    printf("  memory: %.3g GiB of %.4g (%.3g to %.3g): weights %.3g, ", o->cost.memory_bytes / GIB,
+           o->card->memory_gb, o->memory_low / GIB, o->memory_high / GIB, c->weights / GIB);
+    if (c->gradients > 0)
+        printf("gradients %.3g, optimizer %.3g, ", c->gradients / GIB, c->optimizer / GIB);
+    printf("activations and workspaces %.3g, context and fragmentation %.3g\n",
+           c->activations / GIB, o->cost.reserve_bytes / GIB);
+}
+
+static void print_settings(const QnPlanTable *t, const QnOffer *o)
+{
+    printf("  with: batch %lld", (long long)o->batch);
+    if (o->accumulate > 1)
+        printf(", %lld micro-batches an update", (long long)o->accumulate);
+    printf(", %s%s%s", qn_numbers_name(o->numbers), o->recompute ? ", recomputed activations" : "",
+           o->offload ? ", optimizer in the host's memory" : "");
+    if (o->n_cards > 1)
+        printf(", data parallel over %d%s", o->n_cards, o->shard ? ", sharded" : "");
+    if (t->job.train && !t->job.feed.workers && t->job.model->family->image)
+        printf("; %.0f threads that decode %.0f pictures a second each keep it busy",
+               QN_MAX(1, o->items_s / t->job.feed.rate + 0.5), t->job.feed.rate);
+    printf("\n");
+}
+
+static const char *why_best(const QnPlanTable *t, const QnOffer *o)
+{
+    const QnJob *job = &t->job;
+    if (!(o->usd_per_hour > 0))
+        return "the fastest; no price is known";
+    if (job->deadline_s > 0)
+        return job->budget_usd > 0 ? "the cheapest within deadline and budget"
+                                   : "the cheapest that meets the deadline";
+    if (job->budget_usd > 0)
+        return "the cheapest within the budget";
+    return job->power_w > 0 ? "the cheapest within the power" : "the cheapest";
+}
+
+static void print_best(const QnPlanTable *t, const QnOffer *o)
+{
+    char name[QN_PLAN_NAME], time[QN_STR_NUMBER], low[QN_STR_NUMBER], high[QN_STR_NUMBER];
+    double hours_low = o->hours * o->items_s / o->high_s,
+           hours_high = o->hours * o->items_s / o->low_s;
+    if (t->job.items > 0) {
+        printf("\ntake %s: %s (%s to %s), %.3g kWh", qn_plan_name(o, name),
+               qn_str_duration(time, (int64_t)(o->hours * 3.6e12)),
+               qn_str_duration(low, (int64_t)(hours_low * 3.6e12)),
+               qn_str_duration(high, (int64_t)(hours_high * 3.6e12)), o->kwh);
+        if (o->usd > 0)
+            printf(", %.2f USD (%s)", o->usd, o->rented ? "rented" : "owned");
+    } else {
+        printf("\ntake %s: %s %s a second", qn_plan_name(o, name), qn_str_si(time, o->items_s),
+               things(t));
+        if (o->usd_per_hour > 0)
+            printf(", %.3g USD a million (%s)", o->usd_per_hour / (3.6e-3 * o->items_s),
+                   o->rented ? "rented" : "owned");
+    }
+    printf(": %s; limited by %s\n", why_best(t, o), qn_offer_limit(o));
+    print_settings(t, o);
+    print_memory(o);
+}
+
+static void print_others(const QnPlanTable *t)
+{
+    QnAdvice a = qn_advice_of(&t->job, t->offers, t->n);
+    char name[QN_PLAN_NAME], time[QN_STR_NUMBER];
+    if (a.fastest < 0)
+        return;
+    const QnOffer *o = &t->offers[a.fastest];
+    printf("the fastest%s is %s: %s %s a second", t->job.budget_usd > 0 ? " within the budget" : "",
+           qn_plan_name(o, name), qn_str_si(time, o->items_s), things(t));
+    if (t->job.items > 0) {
+        printf(", %s", qn_str_duration(time, (int64_t)(o->hours * 3.6e12)));
+        if (o->usd > 0)
+            printf(", %.2f USD", o->usd);
     }
     printf("\n");
 }
 
-static QnStatus json_offer(const QnPlanTable *t, const QnOffer *c)
+static void print_remedy(const QnPlanTable *t, const QnRemedy *r)
 {
-    QnStr text = { 0 };
-    QnJsonWriter w;
-    qn_json_begin(&w, &text, 0);
-    qn_json_open_object(&w);
-    qn_json_put_string(&w, "device", c->card->name);
-    qn_json_put_int(&w, "count", c->n_cards);
-    if (c->error[0]) {
-        qn_json_put_string(&w, "error", c->error);
-    } else {
-        qn_json_put_string(&w, "precision", qn_numbers_name(c->numbers));
-        qn_json_put_int(&w, "batch", c->batch);
-        qn_json_put_bool(&w, "fits", c->cost.fits);
-        qn_json_put_double(&w, "memory_bytes", c->cost.memory_bytes);
-        qn_json_put_string(&w, "largest_term", c->term);
-        qn_json_put_double(&w, "step_ms", 1e3 * c->cost.step_s);
-        qn_json_put_double(&w, "throughput", c->items_s);
-        qn_json_put_double(&w, "throughput_low", c->low_s);
-        qn_json_put_double(&w, "throughput_high", c->high_s);
-        qn_json_put_double(&w, "mfu", c->cost.mfu);
-        qn_json_put_string(&w, "limit", qn_limit_name(c->cost.limit));
-        qn_json_put_double(&w, "power_w", c->cost.power_w);
-        if (t->job.items > 0) {
-            qn_json_put_double(&w, "hours", c->hours);
-            qn_json_put_double(&w, "kwh", c->kwh);
-            qn_json_put_double(&w, "usd", c->usd);
-            qn_json_put_bool(&w, "rented", c->rented);
-        }
-    }
-    qn_json_close(&w);
-    QnStatus st = qn_json_end(&w);
-    if (st == QN_OK)
-        qn_cli_print_json(&text);
-    qn_str_fini(&text);
-    return st;
-}
-
-/* What would make it fit, where nothing does. */
-static void print_nothing(const QnPlanTable *t)
-{
-    const QnOffer *nearest = NULL;
-    for (int i = 0; i < t->n; i++) {
-        const QnOffer *c = &t->offers[i];
-        if (!c->error[0] && !c->cost.fits &&
-            (!nearest || c->cost.memory_bytes / c->card->memory_gb <
-                             nearest->cost.memory_bytes / nearest->card->memory_gb))
-            nearest = c;
-    }
-    bool limits = t->job.budget_usd > 0 || t->job.deadline_s > 0;
-    if (limits)
-        printf("nothing meets the limits: raise --budget or --deadline, or give more devices "
-               "(--gpu NAME:N)\n");
-    else if (nearest)
-        printf("nothing fits; %s comes nearest and lacks %.1f GB, most of it goes to %s%s\n",
-               nearest->card->name,
-               nearest->cost.memory_bytes / 1e9 - 1.073741824 * nearest->card->memory_gb,
-               nearest->term, nearest->batch > 1 ? ": a smaller --batch helps" : "");
-}
-
-static void print_advice(const QnPlanTable *t)
-{
-    QnAdvice a = qn_advice_of(&t->job, t->offers, t->n);
-    char name[80], time[QN_STR_NUMBER];
-    if (a.best < 0) {
-        print_nothing(t);
-        return;
-    }
-    const QnOffer *best = &t->offers[a.best], *fast = &t->offers[a.fastest];
-    qn_plan_offer_name(best, name, sizeof name);
+    char rate[QN_STR_NUMBER], time[QN_STR_NUMBER], name[QN_PLAN_NAME];
+    const QnOffer *o = &r->offer;
+    printf("  %s with %s: %.0f %% of its memory, %s %s a second", qn_plan_name(o, name), r->text,
+           100 * o->cost.memory_bytes / qn_offer_room(o), qn_str_si(rate, o->items_s), things(t));
     if (t->job.items > 0)
-        printf("take %s: %s, %s%.2f USD (%s), the cheapest%s; batch %lld in %s\n", name,
-               qn_str_duration(time, (int64_t)(best->hours * 3.6e12)),
-               best->usd > 0 ? "" : "about ", best->usd, best->rented ? "rented" : "owned",
-               t->job.deadline_s > 0 ? " that meets the deadline" : "", (long long)best->batch,
-               qn_numbers_name(best->numbers));
-    qn_plan_offer_name(fast, name, sizeof name);
-    printf("the fastest%s is %s\n", t->job.budget_usd > 0 ? " within the budget" : "", name);
+        printf(", %s", qn_str_duration(time, (int64_t)(o->hours * 3.6e12)));
+    if (o->usd > 0)
+        printf(", %.2f USD", o->usd);
+    else if (o->usd_per_hour > 0)
+        printf(", %.2f USD an hour", o->usd_per_hour);
+    printf("\n");
+}
+
+/* Devices that come nearest are asked first. */
+static QnStatus print_remedies(const QnPlanTable *t)
+{
+    bool asked[QN_PLAN_MOST] = { false };
+    printf("\nnothing fits. What would:\n");
+    for (int round = 0; round < 3; round++) {
+        const QnOffer *nearest = NULL;
+        for (int i = 0; i < t->n; i++) {
+            const QnOffer *o = &t->offers[i];
+            if (!o->error[0] && !asked[i] &&
+                (!nearest || o->cost.memory_bytes / qn_offer_room(o) <
+                                 nearest->cost.memory_bytes / qn_offer_room(nearest)))
+                nearest = o;
+        }
+        if (!nearest)
+            break;
+        asked[nearest - t->offers] = true;
+        QnRemedy r[QN_REMEDIES];
+        int n;
+        QN_TRY(qn_advice_remedies(t->counts, &t->job, nearest, &t->coefs, r, &n));
+        for (int i = 0; i < n; i++)
+            print_remedy(t, &r[i]);
+        if (!n)
+            printf("  %s: nothing; it lacks %.3g GiB, most of it goes to %s\n", nearest->card->name,
+                   (nearest->cost.memory_bytes - qn_offer_room(nearest)) / GIB, nearest->term);
+    }
+    return QN_OK;
+}
+
+/* ---- all ---- */
+
+void qn_plan_print_money(const QnMoney *m)
+{
+    printf("bought: used %g years at %.0f %% of their hours, sold for %.0f %%; ", m->years,
+           100 * m->utilisation, 100 * m->residual);
+    if (m->host > 0)
+        printf("%g times the device's price with its computer", m->host);
+    else
+        printf("with its computer 2 times the device's price (desktop), 1.5 (server)");
+    printf("; electricity %g USD a kWh, PUE %g\n", m->electricity, m->pue);
+}
+
+static void print_head(const QnPlanTable *t)
+{
+    const QnJob *job = &t->job;
+    char n[QN_STR_NUMBER];
+    printf("%s, %s under %s", job->model->name, job->train ? "training" : "inference",
+           qn_tier_name(job->tier));
+    if (job->items > 0) {
+        printf(": %s %s", qn_str_si(n, job->items), things(t));
+        if (job->epochs > 0)
+            printf(" in %.4g epoch%s", job->epochs, job->epochs == 1 ? "" : "s");
+    }
+    if (job->evaluation > 0)
+        printf(", and %.2g of the time for evaluation", job->evaluation);
+    printf("; speed: %s a second\n", things(t));
+    if (t->subject.recipe && !t->subject.has_data)
+        printf("its data set is not here: %s\n", t->subject.no_data);
 }
 
 QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t)
 {
-    qsort(t->offers, (size_t)t->n, sizeof *t->offers, by_speed);
-    if (!a->json)
-        printf("%s, %s, under %s; %s a second, 80 %% of cases lie in the interval\n"
-               "%-28s %-8s %5s  %-22s %8s\n",
-               t->job.model->name, t->job.train ? "training" : "inference",
-               qn_tier_name(t->job.tier), t->job.model->family->image ? "images" : "tokens",
-               "device", "numbers", "batch", "memory", "speed");
-    for (int i = 0; i < t->n; i++) {
-        if (a->json)
-            QN_TRY(json_offer(t, &t->offers[i]));
-        else
-            print_offer(t, &t->offers[i]);
+    const QnOffer *best = qn_plan_best(t);
+    bool fits = false;
+    if (a->json || a->text[QN_PLAN_CSV])
+        return qn_plan_rows(a, t);
+    print_head(t);
+    QN_TRY(print_table(t));
+    for (int i = 0; i < t->n; i++)
+        fits |= !t->offers[i].error[0] && t->offers[i].cost.fits;
+    if (!fits)
+        return print_remedies(t);
+    if (best) {
+        if (t->more_found)
+            printf("\nno single device is within all limits");
+        print_best(t, best);
+        print_others(t);
     }
-    if (!a->json)
-        print_advice(t);
+    qn_plan_print_money(&t->job.money);
     return QN_OK;
 }

@@ -118,7 +118,8 @@ QnStatus qn_plan_view(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t)
     QnStatus st = QN_OK;
     if (!explain)
         QN_TRY(qn_plan_print(a, t));
-    if (!explain && !a->json && (a->text[QN_PLAN_CHART] || qn_term_is_tty(stdout)))
+    if (!explain && !a->json && !a->text[QN_PLAN_CSV] &&
+        (a->text[QN_PLAN_CHART] || qn_term_is_tty(stdout)))
         QN_TRY(print_bars(t));
     if (!explain && !a->text[QN_PLAN_HTML])
         return QN_OK;

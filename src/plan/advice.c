@@ -1,117 +1,213 @@
+/* Choosing among offers, and what to change where there is nothing to choose from. */
 #include "plan/advice.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- one offer ---- */
+/* ---- limits ---- */
 
-static const char *largest_term(const QnCount *c)
+static bool is_usable(const QnOffer *o)
 {
-    const struct {
-        const char *name;
-        double bytes;
-    } terms[] = { { "weights", c->weights },
-                  { "gradients", c->gradients },
-                  { "optimizer", c->optimizer },
-                  { "activations", c->activations } };
-    int best = 0;
-    for (int i = 1; i < QN_COUNT(terms); i++)
-        best = terms[i].bytes > terms[best].bytes ? i : best;
-    return terms[best].name;
+    return !o->error[0] && o->cost.fits;
 }
 
-/* Rent, or what a bought device costs an hour: it keeps 30 % of its price over three years at half
- * of their hours, in a host that doubles the price, with electricity at 0.15 USD a kWh. */
-static double usd_per_hour(const QnCard *card, double kw, bool *rented)
+static bool meets_deadline(const QnJob *job, const QnOffer *o)
 {
-    *rented = card->cloud_usd > 0;
-    if (*rented)
-        return card->cloud_usd;
-    if (!(card->price_usd > 0))
-        return 0;
-    return 2 * card->price_usd * 0.7 / (3 * 8760 * 0.5) + 0.15 * kw;
+    return !(job->deadline_s > 0) || o->hours * 3600 <= job->deadline_s;
 }
 
-static void set_money(const QnJob *job, QnOffer *c)
+static bool meets_budget(const QnJob *job, const QnOffer *o)
 {
-    double kw = 1e-3 * c->cost.power_w, seconds = job->items / c->items_s;
-    c->usd_per_hour = c->n_cards * usd_per_hour(c->card, kw / c->n_cards, &c->rented);
-    c->hours = seconds / 3600;
-    c->kwh = kw * c->hours;
-    c->usd = c->usd_per_hour * c->hours;
+    return !(job->budget_usd > 0) || (o->usd > 0 && o->usd <= job->budget_usd);
 }
 
-static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, const QnCoefs *k,
-                            QnOffer *out)
+static bool meets_power(const QnJob *job, const QnOffer *o)
 {
-    QnCountRequest r = { .train = job->train,
-                         .low = qn_numbers_low(out->numbers, job->train),
-                         .batch = batch,
-                         .image = job->image,
-                         .sequence = job->sequence };
-    QnCostRequest q = { out->card, out->n_cards, out->numbers, job->tier, job->train, false };
-    const QnCount *count;
-    QN_TRY(qn_counts_get(counts, job->model, &r, &count));
-    if (qn_cost_step(count, &q, k, &out->cost) != QN_OK) {
-        snprintf(out->error, sizeof out->error, "%.150s", qn_error_last()->text);
-        return QN_OK;
-    }
-    double items = out->n_cards * (count->tokens > 0 ? count->tokens : count->examples);
-    out->batch = batch;
-    out->count = count;
-    out->term = largest_term(count);
-    out->items_s = items / out->cost.step_s;
-    out->low_s = items / out->cost.high_s;
-    out->high_s = items / out->cost.low_s;
-    set_money(job, out);
-    return QN_OK;
+    return !(job->power_w > 0) || (o->cost.power_w > 0 && o->cost.power_w <= job->power_w);
 }
 
-QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, int n_cards,
-                        const QnCoefs *k, QnOffer *out)
+static bool is_within(const QnJob *job, const QnOffer *o)
 {
-    QnNumbers p = job->numbers;
-    if (job->any_numbers)
-        p = qn_cost_peak(card, QN_NUMBERS_FP16) > 1.5 * qn_cost_peak(card, QN_NUMBERS_FP32)
-                ? QN_NUMBERS_FP16_AMP
-                : QN_NUMBERS_FP32;
-    *out = (QnOffer){ .card = card, .n_cards = n_cards, .numbers = p };
-    if (job->batch)
-        return price_batch(counts, job, job->batch, k, out);
-    for (int64_t batch = 1; batch <= 256; batch *= 2) {
-        QnOffer more = *out;
-        QN_TRY(price_batch(counts, job, batch, k, &more));
-        if (batch > 1 && (!more.cost.fits || more.items_s < out->items_s))
-            break;
-        *out = more;
-        if (more.error[0] || !more.cost.fits)
-            break;
-    }
-    return QN_OK;
+    return is_usable(o) && meets_deadline(job, o) && meets_budget(job, o) && meets_power(job, o);
 }
 
-/* ---- the best ---- */
-
-static bool is_within(const QnJob *job, const QnOffer *c)
+/* What an item costs; 0: not known. */
+static double usd_an_item(const QnOffer *o)
 {
-    return (!(job->deadline_s > 0) || c->hours * 3600 <= job->deadline_s) &&
-           (!(job->budget_usd > 0) || (c->usd > 0 && c->usd <= job->budget_usd));
+    return o->items_s > 0 ? o->usd_per_hour / (3600 * o->items_s) : 0;
 }
 
 QnAdvice qn_advice_of(const QnJob *job, const QnOffer *offers, int n)
 {
     QnAdvice a = { -1, -1, -1 };
     for (int i = 0; i < n; i++) {
-        const QnOffer *c = &offers[i];
-        if (c->error[0] || !c->cost.fits || !is_within(job, c))
+        const QnOffer *o = &offers[i];
+        if (!is_within(job, o))
             continue;
-        if (a.fastest < 0 || c->items_s > offers[a.fastest].items_s)
+        if (a.fastest < 0 || o->items_s > offers[a.fastest].items_s)
             a.fastest = i;
-        /* without a job, the price of an item decides */
-        double usd = c->usd > 0 ? c->usd : 0;
-        if (usd > 0 && (a.cheapest < 0 || usd < offers[a.cheapest].usd))
+        if (usd_an_item(o) > 0 &&
+            (a.cheapest < 0 || usd_an_item(o) < usd_an_item(&offers[a.cheapest])))
             a.cheapest = i;
     }
     a.best = a.cheapest >= 0 ? a.cheapest : a.fastest;
     return a;
+}
+
+QnRelaxed qn_advice_relax(const QnJob *job, const QnOffer *offers, int n)
+{
+    QnRelaxed r = { -1, -1, -1 };
+    for (int i = 0; i < n; i++) {
+        const QnOffer *o = &offers[i];
+        if (!is_usable(o))
+            continue;
+        bool time = meets_deadline(job, o), money = meets_budget(job, o),
+             power = meets_power(job, o);
+        if (!time && money && power && (r.deadline < 0 || o->hours < offers[r.deadline].hours))
+            r.deadline = i;
+        if (time && !money && power && o->usd > 0 &&
+            (r.budget < 0 || o->usd < offers[r.budget].usd))
+            r.budget = i;
+        if (time && money && !power && o->cost.power_w > 0 &&
+            (r.power < 0 || o->cost.power_w < offers[r.power].cost.power_w))
+            r.power = i;
+    }
+    return r;
+}
+
+QnStatus qn_advice_more_cards(QnCounts *counts, const QnJob *job, const QnOffer *offers, int n,
+                              const QnCoefs *k, QnOffer *out, bool *found)
+{
+    *found = false;
+    for (int i = 0; i < n; i++) {
+        if (offers[i].n_cards > 1 || !is_usable(&offers[i]))
+            continue;
+        for (int cards = 2; cards <= 8; cards *= 2) {
+            QnOffer o;
+            QN_TRY(qn_offer_price(counts, job, offers[i].card, cards, k, &o));
+            if (!is_within(job, &o))
+                continue;
+            bool better = !*found ||
+                          (o.usd > 0 && out->usd > 0 ? o.usd < out->usd : o.items_s > out->items_s);
+            if (better)
+                *out = o;
+            *found = true;
+        }
+    }
+    return QN_OK;
+}
+
+/* ---- what makes it fit ---- */
+
+typedef struct Search {
+    QnCounts *counts;
+    const QnJob *job;
+    const QnOffer *offer;
+    const QnCoefs *k;
+    QnRemedy *out;
+    int n;
+} Search;
+
+/* Notes the job if it fits; *fits (may be NULL) says whether. */
+static QnStatus try_job(Search *s, const QnJob *job, int cards, const char *text, bool *fits)
+{
+    QnRemedy r = { .job = *job };
+    QN_TRY(qn_offer_price(s->counts, job, s->offer->card, cards, s->k, &r.offer));
+    bool does = is_usable(&r.offer);
+    snprintf(r.text, sizeof r.text, "%s", text);
+    if (does && s->n < QN_REMEDIES)
+        s->out[s->n++] = r;
+    if (fits)
+        *fits = does;
+    return QN_OK;
+}
+
+/* A micro-batch is the largest half, quarter … of the batch that fits. */
+static QnStatus try_micro(Search *s, const QnJob *from, const char *also)
+{
+    char text[96];
+    int64_t batch = s->offer->batch;
+    for (int64_t micro = batch / 2, times = 2; micro >= 1; micro /= 2, times *= 2) {
+        QnJob job = *from;
+        bool fits;
+        if (micro * times != batch && from->train)
+            break; /* the batch would not be the same */
+        job.batch = micro;
+        job.accumulate = from->train ? s->offer->accumulate * times : 1;
+        if (from->train)
+            snprintf(text, sizeof text, "%lld micro-batches of %lld%s", (long long)job.accumulate,
+                     (long long)micro, also);
+        else
+            snprintf(text, sizeof text, "a batch of %lld%s", (long long)micro, also);
+        QN_TRY(try_job(s, &job, s->offer->n_cards, text, &fits));
+        if (fits)
+            break;
+    }
+    return QN_OK;
+}
+
+static QnStatus try_precision(Search *s, const QnJob *from)
+{
+    static const QnNumbers lower[] = { QN_NUMBERS_BF16_AMP, QN_NUMBERS_FP16_AMP, QN_NUMBERS_FP16,
+                                       QN_NUMBERS_INT8 };
+    for (int i = from->train ? 0 : 2; i < (from->train ? 2 : QN_COUNT(lower)); i++) {
+        QnJob job = *from;
+        bool fits;
+        char text[96];
+        job.numbers = lower[i];
+        job.any_numbers = false;
+        if (lower[i] == s->offer->numbers)
+            continue;
+        snprintf(text, sizeof text, "%s", qn_numbers_name(lower[i]));
+        QN_TRY(try_job(s, &job, s->offer->n_cards, text, &fits));
+        if (fits)
+            break;
+    }
+    return QN_OK;
+}
+
+static QnStatus try_shards(Search *s, const QnJob *from, const char *also)
+{
+    for (int cards = QN_MAX(2, 2 * s->offer->n_cards); cards <= 1024; cards *= 2) {
+        QnJob job = *from;
+        bool fits;
+        char text[96];
+        job.shard = true;
+        snprintf(text, sizeof text, "%d devices that share weights%s%s", cards,
+                 from->train ? ", gradients and optimizer" : "", also);
+        QN_TRY(try_job(s, &job, cards, text, &fits));
+        if (fits)
+            break;
+    }
+    return QN_OK;
+}
+
+/* One change alone where that does, else all that a single device can do, at the least batch. */
+QnStatus qn_advice_remedies(QnCounts *counts, const QnJob *job, const QnOffer *offer,
+                            const QnCoefs *k, QnRemedy out[QN_REMEDIES], int *n)
+{
+    Search s = { counts, job, offer, k, out, 0 };
+    QnJob one = *job, both;
+    one.batch = offer->batch;
+    one.accumulate = offer->accumulate;
+    QN_TRY(try_micro(&s, &one, ""));
+    if (job->train) {
+        QnJob again = one, host = one;
+        again.recompute = true;
+        QN_TRY(try_job(&s, &again, offer->n_cards, "recomputed activations", NULL));
+        host.offload = true;
+        QN_TRY(try_job(&s, &host, offer->n_cards, "the optimizer in the host's memory", NULL));
+    }
+    QN_TRY(try_precision(&s, &one));
+    if (job->train && !s.n) {
+        both = one;
+        both.recompute = both.offload = true;
+        if (s.offer->batch == 1)
+            QN_TRY(try_job(&s, &both, offer->n_cards,
+                           "recomputed activations and the optimizer in the host's memory", NULL));
+        QN_TRY(try_micro(&s, &both, ", recomputed, optimizer in the host's memory"));
+    }
+    QN_TRY(try_shards(&s, &one, ""));
+    *n = s.n;
+    return QN_OK;
 }

@@ -4,6 +4,14 @@
 
 #include "plan/cost.h"
 #include "plan/counts.h"
+#include "plan/money.h"
+
+/* How examples come to the device. */
+typedef struct QnFeed {
+    double bytes;   /* of an example; 0: not known, and no copy is reckoned */
+    double workers; /* threads of a host that prepare examples; 0: never what limits */
+    double rate;    /* examples a second that each prepares */
+} QnFeed;
 
 typedef struct QnJob {
     const QnModel *model;
@@ -11,36 +19,71 @@ typedef struct QnJob {
     bool any_numbers; /* each device's best: fp16-amp where it has a fast rate for it, else fp32 */
     QnNumbers numbers;
     QnTier tier;
-    int64_t batch; /* of one device; 0: the fastest power of two that fits, up to 256 */
+    int64_t batch;      /* of one device; 0: the fastest power of two that fits, up to 256 */
+    int64_t accumulate; /* micro-batches of `batch` an update; 0: 1 */
+    bool recompute;     /* cheap activations are computed again rather than kept */
+    bool offload;       /* the optimizer works in the host's memory */
+    bool shard;         /* weights, gradients and optimizer are spread over the devices */
     int64_t image, sequence;
-    double items; /* to go through, examples or (models of tokens) tokens; 0: not asked */
-    double budget_usd, deadline_s; /* 0: none */
+    double items;      /* to go through, examples or (models of tokens) tokens; 0: not asked */
+    double epochs;     /* that these are; 0: not said */
+    double evaluation; /* time of evaluations over that of training */
+    double budget_usd, deadline_s, power_w; /* 0: none */
+    QnMoney money;                          /* years 0: qn_money_default */
+    QnFeed feed;
 } QnJob;
 
 typedef struct QnOffer {
     const QnCard *card;
     int n_cards;
     QnNumbers numbers;
-    int64_t batch;
-    QnCostResult cost;
-    const QnCount *count;          /* of one device's step; lives as long as the counts */
-    double items_s, low_s, high_s; /* of all cards together, and its interval */
-    double hours, kwh, usd;        /* of the job; usd 0: neither rent nor price is known */
-    double usd_per_hour;           /* of all cards; 0: neither rent nor price is known */
-    bool rented;                   /* usd is rent; else purchase by the hour, and electricity */
-    const char *term;              /* the largest part of its memory */
-    char error[160];               /* why there is nothing of the above; "" otherwise */
+    int64_t batch, accumulate;
+    bool recompute, offload, shard;
+    QnCostResult cost;              /* of an update: all its micro-batches */
+    const QnCount *count;           /* of one device's micro-batch; lives as long as the counts */
+    double items_s, low_s, high_s;  /* of all cards together, and its interval */
+    double hours, kwh, usd;         /* of the job; usd 0: neither rent nor price is known */
+    double usd_per_hour;            /* of all cards; 0: neither rent nor price is known */
+    bool rented;                    /* usd is rent; else purchase by the hour, and electricity */
+    bool waits;                     /* for examples: the loader is what limits */
+    double memory_low, memory_high; /* bytes, what cost.memory_bytes may turn out to be */
+    const char *term;               /* the largest part of its memory */
+    char error[160];                /* why there is nothing of the above; "" otherwise */
 } QnOffer;
 
 /* Fails only where the model itself is at fault; what a device cannot do is in `error`. */
 QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, int n_cards,
                         const QnCoefs *k, QnOffer *out);
+/* Bytes that all devices of the kind have, as reckoned with. */
+double qn_offer_room(const QnOffer *o);
+/* "compute", "memory bandwidth", "launches", "interconnect", "loader", "copies". */
+const char *qn_offer_limit(const QnOffer *o);
 
-/* Indices among the offers, -1: none. With limits: the cheapest that meets the deadline within the
- * budget. */
+/* Indices among the offers, -1: none. With limits: of those within all of them. */
 typedef struct QnAdvice {
     int best, fastest, cheapest;
 } QnAdvice;
 QnAdvice qn_advice_of(const QnJob *job, const QnOffer *offers, int n);
+
+/* What each limit would have to be for some offer, the others being kept; -1: none would do. */
+typedef struct QnRelaxed {
+    int deadline, budget, power; /* the offer that then is within all */
+} QnRelaxed;
+QnRelaxed qn_advice_relax(const QnJob *job, const QnOffer *offers, int n);
+
+/* What makes a job that does not fit into a device fit, each tried and priced. */
+enum { QN_REMEDIES = 8 };
+typedef struct QnRemedy {
+    char text[96]; /* "8 micro-batches of 4" */
+    QnOffer offer; /* fits */
+    QnJob job;     /* as priced */
+} QnRemedy;
+/* For an offer that does not fit; *n of QN_REMEDIES. */
+QnStatus qn_advice_remedies(QnCounts *counts, const QnJob *job, const QnOffer *offer,
+                            const QnCoefs *k, QnRemedy out[QN_REMEDIES], int *n);
+/* The cheapest of 2, 4 and 8 devices of the offers' kinds that is within all limits; found false:
+ * none is. */
+QnStatus qn_advice_more_cards(QnCounts *counts, const QnJob *job, const QnOffer *offers, int n,
+                              const QnCoefs *k, QnOffer *out, bool *found);
 
 #endif

@@ -249,19 +249,29 @@ static double cache_bytes(const QnGraph *g, double bits)
     return bytes;
 }
 
-static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, QnCount *out)
+/* halves: all floats of the plan stand for half as many bytes. */
+static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, bool halves, QnCount *out)
 {
+    QnPlanMemory m = qn_plan_memory(p);
     for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
         QnPlanStep s = qn_plan_step(p, i);
         QnWork w = qn_work_of(&s, r);
         if (!r->here && w.kind == QN_WORK_MOVE && is_part_of_norm(s.node))
             continue;
+        if (halves) {
+            w.read /= 2;
+            w.written /= 2;
+        }
         if (r->low == 1)
             QN_TRY(mix_work(&s, r, &w, out));
         if (w.flops + w.read + w.written > 0)
             QN_TRY(add_work(out, &w));
     }
-    count_memory(qn_plan_memory(p), r, out);
+    if (halves) {
+        m.state_bytes /= 2;
+        m.arena_bytes /= 2;
+    }
+    count_memory(m, r, out);
     return QN_OK;
 }
 
@@ -287,15 +297,6 @@ static QnStatus run_passes(const QnStep *step, const QnCountRequest *r, QnDevice
     return qn_pipeline_run(step->graph, &o);
 }
 
-static void halve(QnCount *c)
-{
-    for (int64_t i = 0; i < c->n_work; i++) {
-        c->work[i].read /= 2;
-        c->work[i].written /= 2;
-    }
-    c->activations /= 2;
-}
-
 static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *d, int64_t layers,
                            QnCount *out)
 {
@@ -316,9 +317,7 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     QN_TRY_DONE(qn_store_add(store, step.graph));
     QN_TRY_DONE(qn_store_alloc(store));
     QN_TRY_DONE(qn_plan_new(step.graph, d, store, NULL, &plan));
-    QN_TRY_DONE(count_plan(plan, r, out));
-    if (step.halves)
-        halve(out);
+    QN_TRY_DONE(count_plan(plan, r, step.halves, out));
 done:
     qn_plan_free(plan);
     qn_store_free(store);

@@ -154,10 +154,13 @@ QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, c
     if (r->batch < 1 || m->family->bends) /* the former for its error */
         return get_counted(c, m, r, out);
     at.batch = FEW;
-    QN_TRY(get_counted(c, m, &at, &few));
+    QnStatus st = get_counted(c, m, &at, &few);
     at.batch = MORE;
-    QN_TRY(get_counted(c, m, &at, &more));
-    if (!is_alike(few, more))
+    if (st == QN_OK)
+        st = get_counted(c, m, &at, &more);
+    if (st == QN_ENOMEM)
+        return st;
+    if (st != QN_OK || !is_alike(few, more)) /* files may hold one batch alone */
         return get_counted(c, m, r, out);
     QnCount *drawn = draw(few, more, (double)(r->batch - FEW) / (MORE - FEW));
     return drawn ? keep(c, m, r, drawn, out) : QN_ENOMEM;

@@ -49,6 +49,7 @@ struct QnFamily {
     /* For what does not fit that: makes its own inputs (qn_step_image, qn_input) and returns the
      * loss, a scalar, of a step of training, else what it predicts; more by qn_graph_output. */
     QnValue *(*step)(QnNet *net, const QnModel *m, const QnStepInput *in, int64_t layers);
+    bool wide; /* steps are built in 32 bits whatever is asked, and stand for half as many bytes */
     /* For graphs that are made elsewhere, of a recipe or a file: all of a step as it is before the
      * passes (plan/step.h). */
     QnStatus (*graph)(const QnModel *m, const struct QnCountRequest *r, struct QnStep *out);

@@ -77,7 +77,7 @@ static QnStatus build(const QnModel *m, const QnCountRequest *r, int64_t layers,
     if (!b->g)
         return QN_ENOMEM;
     qn_net_init(&b->net, b->g, r->train);
-    b->net.dtype = r->low ? QN_DTYPE_F16 : QN_DTYPE_F32;
+    b->net.dtype = r->low && !m->family->wide ? QN_DTYPE_F16 : QN_DTYPE_F32;
     if (r->train)
         b->net.key = qn_input(b->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
     b->result = forward(m, r, layers, &b->net);
@@ -117,7 +117,8 @@ QnStatus qn_step_build(const QnModel *m, const QnCountRequest *r, int64_t layers
     *out = (QnStep){ .graph = b.g,
                      .params = (double)qn_nn_param_count(&b.net),
                      .matrices = matrices(&b.net),
-                     .macs = b.macs };
+                     .macs = b.macs,
+                     .halves = r->low && m->family->wide };
     qn_net_fini(&b.net);
     if (st == QN_OK)
         return QN_OK;

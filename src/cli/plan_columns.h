@@ -1,0 +1,38 @@
+/* Tables for people: columns that line up, and give way where the terminal is narrow. */
+#ifndef QN_CLI_PLAN_COLUMNS_H
+#define QN_CLI_PLAN_COLUMNS_H
+
+#include "base/str.h"
+
+#include <stdio.h>
+
+typedef struct QnColumn {
+    const char *title;
+    char align; /* l or r */
+    int give;   /* where it is narrow, the largest go first; 0: stays */
+} QnColumn;
+
+typedef enum QnRowStyle { QN_ROW_PLAIN, QN_ROW_BEST, QN_ROW_FAINT } QnRowStyle;
+
+enum { QN_COLUMNS_MOST = 16 };
+
+typedef struct QnColumnsRow {
+    QnStr cell[QN_COLUMNS_MOST];
+    QnRowStyle style;
+    const char *note; /* stands in place of all cells but the first; or NULL */
+} QnColumnsRow;
+
+typedef struct QnColumns {
+    const QnColumn *column;
+    int n;
+    QnColumnsRow *row;
+    int64_t rows, cap;
+} QnColumns;
+
+/* The cells of a new row, empty; NULL: no memory. */
+QnStr *qn_columns_row(QnColumns *t, QnRowStyle style, const char *note);
+/* Colours on terminals alone. Elsewhere all columns are printed unless COLUMNS is set. */
+QnStatus qn_columns_print(const QnColumns *t, FILE *out);
+void qn_columns_fini(QnColumns *t);
+
+#endif

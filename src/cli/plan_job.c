@@ -1,0 +1,374 @@
+/* What the options of quern plan say: the job, money, devices. */
+#include "cli/plan.h"
+
+#include "base/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *name_of(const QnArgs *a, int option)
+{
+    return a->command->options[option].name;
+}
+
+static QnStatus read_size(const char *option, const char *text, double *out)
+{
+    static const char units[] = "kMGT";
+    char *end;
+    double x = strtod(text, &end), unit = 1;
+    for (int i = 0; units[i] && unit == 1; i++)
+        if (*end == units[i] || (*end == 'K' && i == 0) || (*end == 'B' && i == 2))
+            unit = pow(1000, i + 1);
+    bool hex = strchr(text, 'x') || strchr(text, 'X');
+    if (end == text || end[unit > 1] || hex || !(x >= 0 && x * unit <= 1e18))
+        return qn_fail(QN_EUSAGE, "%s: expected a number such as 50000, 1.5e9 or 300k, found '%s'",
+                       option, text);
+    *out = x * unit;
+    return QN_OK;
+}
+
+QnStatus qn_plan_number(const QnArgs *a, int option, double otherwise, double *out)
+{
+    *out = otherwise;
+    return a->text[option] ? read_size(name_of(a, option), a->text[option], out) : QN_OK;
+}
+
+/* A number that makes no sense as 0. */
+static QnStatus read_positive(const QnArgs *a, int option, double *out)
+{
+    QN_TRY(qn_plan_number(a, option, 0, out));
+    if (a->text[option] && !(*out > 0))
+        return qn_fail(QN_EUSAGE, "%s: expected a number above 0, found '%s'", name_of(a, option),
+                       a->text[option]);
+    return QN_OK;
+}
+
+QnStatus qn_plan_time(const QnArgs *a, int option, double *seconds)
+{
+    static const char units[] = "wdhms";
+    static const double each[] = { 604800, 86400, 3600, 60, 1 };
+    const char *text = a->text[option], *at = text;
+    char *end;
+    int last = -1; /* units stand from the largest on: 1d12h */
+    *seconds = 0;
+    for (bool ok = true; at && ok && (*at || at == text); at = end + 1) {
+        double x = strtod(at, &end);
+        const char *unit = *end ? strchr(units, *end) : NULL;
+        ok = end != at && unit && unit - units > last && x >= 0 && x < 1e9;
+        if (!ok)
+            return qn_fail(QN_EUSAGE,
+                           "%s: expected a time such as 90m, 48h, 7d or 1d12h, found '%s'",
+                           name_of(a, option), text);
+        last = (int)(unit - units);
+        *seconds += x * each[last];
+    }
+    if (text && !(*seconds > 0))
+        return qn_fail(QN_EUSAGE, "%s: expected a time above 0, found '%s'", name_of(a, option),
+                       text);
+    return QN_OK;
+}
+
+const char *qn_plan_time_text(double seconds, char out[QN_PLAN_NAME])
+{
+    long long minutes = (long long)ceil(seconds / 60 * (1 + 1e-9));
+    if (minutes < 60)
+        snprintf(out, QN_PLAN_NAME, "%lldm", minutes);
+    else if (minutes < 48 * 60)
+        snprintf(out, QN_PLAN_NAME, "%lldh%02lldm", minutes / 60, minutes % 60);
+    else
+        snprintf(out, QN_PLAN_NAME, "%lldd%lldh", minutes / 1440, (minutes % 1440 + 59) / 60);
+    return out;
+}
+
+/* ---- money ---- */
+
+QnStatus qn_plan_money(const QnArgs *a, QnMoney *m)
+{
+    *m = qn_money_default();
+    if (a->text[QN_PLAN_RENT] && a->text[QN_PLAN_BUY])
+        return qn_fail(QN_EUSAGE, "--rent and --buy: one of them at a time");
+    m->by = a->text[QN_PLAN_RENT] ? QN_PAY_RENT : a->text[QN_PLAN_BUY] ? QN_PAY_BUY : QN_PAY_EITHER;
+    QN_TRY(qn_plan_number(a, QN_PLAN_ELECTRICITY, m->electricity, &m->electricity));
+    QN_TRY(qn_plan_number(a, QN_PLAN_PUE, m->pue, &m->pue));
+    QN_TRY(qn_plan_number(a, QN_PLAN_YEARS, m->years, &m->years));
+    QN_TRY(qn_plan_number(a, QN_PLAN_UTILISATION, m->utilisation, &m->utilisation));
+    QN_TRY(qn_plan_number(a, QN_PLAN_RESIDUAL, m->residual, &m->residual));
+    QN_TRY(qn_plan_number(a, QN_PLAN_HOST, m->host, &m->host));
+    return qn_money_check(m);
+}
+
+/* ---- devices ---- */
+
+/* "USD" for all devices, or "NAME=USD,…". */
+static QnStatus set_amounts(const QnArgs *a, int option, QnCatalogue *c, size_t offset)
+{
+    const char *list = a->text[option];
+    char *text = list ? qn_strdup(list) : NULL;
+    QnStatus st = text || !list ? QN_OK : QN_ENOMEM;
+    for (char *part = text, *next; part && st == QN_OK; part = next) {
+        const QnCard *card = NULL;
+        double usd;
+        next = strchr(part, ',');
+        if (next)
+            *next++ = 0;
+        char *equals = strchr(part, '=');
+        if (equals) {
+            *equals = 0;
+            st = qn_catalogue_find(c, part, &card);
+        }
+        if (st == QN_OK)
+            st = read_size(name_of(a, option), equals ? equals + 1 : part, &usd);
+        for (int i = 0; st == QN_OK && i < c->n_cards; i++)
+            if (!card || card == &c->cards[i])
+                memcpy((char *)&c->cards[i] + offset, &usd, sizeof usd);
+    }
+    qn_free(text);
+    return st;
+}
+
+QnStatus qn_plan_catalogue(const QnArgs *a, QnCatalogue *c)
+{
+    const char *path = a->text[QN_PLAN_DEVICES];
+    char *text = NULL;
+    size_t bytes;
+    QN_TRY(qn_catalogue_open(c));
+    QnStatus st = path ? qn_file_read(path, (size_t)1 << 26, &text, &bytes) : QN_OK;
+    if (st == QN_OK && path)
+        st = qn_catalogue_add(c, path, text, bytes);
+    if (st == QN_OK)
+        st = set_amounts(a, QN_PLAN_HOURLY, c, offsetof(QnCard, cloud_usd));
+    if (st == QN_OK)
+        st = set_amounts(a, QN_PLAN_PRICE, c, offsetof(QnCard, price_usd));
+    qn_free(text);
+    if (st != QN_OK)
+        qn_catalogue_fini(c);
+    return st;
+}
+
+QnStatus qn_plan_device(const QnCatalogue *c, const char *option, const char *text,
+                        const QnCard **card, int *n)
+{
+    char name[QN_PLAN_NAME], *end;
+    const char *colon = strrchr(text, ':');
+    long count = 1;
+    snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - text) : (int)sizeof name - 1, text);
+    if (colon) {
+        count = strtol(colon + 1, &end, 10);
+        if (end == colon + 1 || *end || count < 1 || count > 16384)
+            return qn_fail(QN_EUSAGE,
+                           "%s: '%s': expected a number of devices, 1 to 16384, after "
+                           "the colon",
+                           option, text);
+    }
+    QN_TRY(qn_catalogue_find(c, name, card));
+    *n = (int)count;
+    return QN_OK;
+}
+
+void qn_plan_offer_name(const QnOffer *o, char *text, size_t bytes)
+{
+    if (o->n_cards > 1)
+        snprintf(text, bytes, "%s:%d", o->card->name, o->n_cards);
+    else
+        snprintf(text, bytes, "%s", o->card->name);
+}
+
+const char *qn_plan_name(const QnOffer *o, char out[QN_PLAN_NAME])
+{
+    qn_plan_offer_name(o, out, QN_PLAN_NAME);
+    return out;
+}
+
+/* ---- the job ---- */
+
+static QnStatus read_batch(const QnArgs *a, const QnPlanSubject *s, QnJob *job)
+{
+    const QnRecipe *recipe = s->recipe;
+    const char *text = a->text[QN_PLAN_BATCH];
+    char *end;
+    job->accumulate = a->number[QN_PLAN_ACCUMULATE];
+    if (!text && recipe && job->train) {
+        job->batch = recipe->batch;
+        job->accumulate = job->accumulate ? job->accumulate : recipe->accumulate;
+    } else if (!text && recipe) {
+        job->batch = recipe->eval_batch ? recipe->eval_batch : recipe->batch;
+    } else if (!text) {
+        job->batch = s->batch;
+    }
+    if (!text || !strcmp(text, "auto"))
+        return QN_OK;
+    long long n = strtoll(text, &end, 10);
+    if (end == text || *end || n < 1 || n > 1 << 24)
+        return qn_fail(QN_EUSAGE,
+                       "--batch: expected auto or a whole number from 1 to 16777216, found '%s'",
+                       text);
+    job->batch = n;
+    return QN_OK;
+}
+
+static QnStatus read_precision(const QnArgs *a, const QnRecipe *recipe, QnJob *job)
+{
+    static const QnNumbers of_recipe[] = { QN_NUMBERS_FP32, QN_NUMBERS_BF16_AMP,
+                                           QN_NUMBERS_FP16_AMP };
+    const char *text = a->text[QN_PLAN_PRECISION];
+    job->any_numbers = text ? !strcmp(text, "auto") : !recipe;
+    if (!text && recipe)
+        job->numbers = of_recipe[recipe->precision];
+    if (text && !job->any_numbers)
+        QN_TRY(qn_numbers_find(text, &job->numbers));
+    if (a->text[QN_PLAN_STACK])
+        QN_TRY(qn_tier_find(a->text[QN_PLAN_STACK], &job->tier));
+    return QN_OK;
+}
+
+/* Examples of a second that a thread prepares: JPEG decoded by SIMD, notes of loaders say. */
+enum { LOADER_RATE = 250 };
+
+static QnStatus read_feed(const QnArgs *a, const QnPlanTable *t, QnJob *job)
+{
+    const QnRecipe *r = t->subject.recipe;
+    bool pictures = r && r->data.format == QN_DATA_FOLDER && !r->data.cache;
+    job->feed.bytes = qn_plan_subject_bytes(&t->subject, job->image, job->sequence);
+    job->feed.workers = (double)a->number[QN_PLAN_WORKERS];
+    if (!(job->feed.workers > 0) && pictures)
+        job->feed.workers = r->data.workers ? (double)r->data.workers : 2; /* quern train's own */
+    if (a->text[QN_PLAN_LOADER_RATE] && !(job->feed.workers > 0))
+        return qn_fail(QN_EUSAGE, "--loader-rate needs --workers N");
+    job->feed.rate = LOADER_RATE;
+    return a->text[QN_PLAN_LOADER_RATE] ? read_positive(a, QN_PLAN_LOADER_RATE, &job->feed.rate)
+                                        : QN_OK;
+}
+
+/* How many examples there are, and how often they are gone through. */
+static QnStatus read_items(const QnArgs *a, QnPlanTable *t, QnJob *job)
+{
+    const QnRecipe *r = t->subject.recipe;
+    double tokens, length = (double)(job->sequence ? job->sequence : job->model->family->sequence);
+    bool by_tokens = length > 0 && !job->model->family->image;
+    QN_TRY(read_positive(a, QN_PLAN_SAMPLES, &t->samples));
+    QN_TRY(read_positive(a, QN_PLAN_EPOCHS, &job->epochs));
+    QN_TRY(read_positive(a, QN_PLAN_TOKENS, &tokens));
+    if (tokens > 0 && !by_tokens)
+        return qn_fail(QN_EUSAGE, "--tokens: %s takes images; give --samples and --epochs",
+                       job->model->name);
+    if (tokens > 0 && t->samples > 0)
+        return qn_fail(QN_EUSAGE, "--tokens and --samples say the same thing: give one of them");
+    if (!(t->samples > 0))
+        t->samples = t->subject.samples;
+    double examples = t->samples * (job->epochs > 0 ? job->epochs : 1);
+    if (r && !(job->epochs > 0) && r->steps)
+        examples = (double)(r->steps * r->batch * r->accumulate);
+    else if (r && !(job->epochs > 0))
+        examples = t->samples * (double)r->epochs;
+    if (r && t->samples > 0)
+        job->epochs = examples / t->samples;
+    job->items = tokens > 0 ? tokens : examples * (by_tokens ? length : 1);
+    if (t->samples > 0 && !(job->epochs > 0))
+        job->epochs = 1;
+    if (tokens > 0)
+        job->epochs = 0;
+    /* a pass forward is a third of a step */
+    if (t->subject.has_data && t->subject.data.test && job->train)
+        job->evaluation = (double)qn_dataset_count(t->subject.data.test) /
+                          (3 * (double)qn_dataset_count(t->subject.data.train));
+    return QN_OK;
+}
+
+static QnStatus check_limits(const QnPlanTable *t, const QnJob *job)
+{
+    const char *limit = job->budget_usd > 0   ? "--budget"
+                        : job->deadline_s > 0 ? "--deadline"
+                                              : NULL;
+    if (!limit || job->items > 0)
+        return QN_OK;
+    if (t->subject.recipe)
+        return qn_fail(QN_EUSAGE,
+                       "%s needs the size of the data set, which is not here (%s): give "
+                       "--samples N",
+                       limit, t->subject.no_data);
+    return qn_fail(QN_EUSAGE, "%s needs the size of the job: --samples and --epochs, or --tokens",
+                   limit);
+}
+
+static QnStatus read_task(const QnArgs *a, bool *train)
+{
+    const char *task = a->text[QN_PLAN_TASK];
+    bool onnx = a->positional[0] && strstr(a->positional[0], ".onnx");
+    *train = task ? !strcmp(task, "train") : !onnx;
+    if (task && !*train && strcmp(task, "infer") != 0)
+        return qn_fail(QN_EUSAGE, "--task: expected train or infer, found '%s'", task);
+    return QN_OK;
+}
+
+static QnStatus read_job(const QnArgs *a, QnPlanTable *t)
+{
+    QnJob *job = &t->job;
+    const QnPlanSubject *s = &t->subject;
+    job->model = s->model;
+    job->image = a->number[QN_PLAN_IMAGE];
+    job->sequence = a->number[QN_PLAN_SEQUENCE];
+    job->recompute = a->text[QN_PLAN_RECOMPUTE] || (s->recipe && s->recipe->memory_budget_bytes);
+    if (job->image && !job->model->family->image)
+        return qn_fail(QN_EUSAGE, "--image: %s takes no images", job->model->name);
+    if (job->sequence && job->model->family->image)
+        return qn_fail(QN_EUSAGE, "--sequence: %s takes images", job->model->name);
+    QN_TRY(read_batch(a, s, job));
+    QN_TRY(read_precision(a, s->recipe, job));
+    QN_TRY(qn_plan_money(a, &job->money));
+    QN_TRY(read_positive(a, QN_PLAN_BUDGET, &job->budget_usd));
+    QN_TRY(read_positive(a, QN_PLAN_POWER, &job->power_w));
+    QN_TRY(qn_plan_time(a, QN_PLAN_DEADLINE, &job->deadline_s));
+    QN_TRY(read_items(a, t, job));
+    QN_TRY(read_feed(a, t, job));
+    return check_limits(t, job);
+}
+
+/* Some files hold their batch in shapes that cannot be changed. */
+static QnStatus find_batch(QnPlanTable *t)
+{
+    const QnCount *count;
+    QnCountRequest two = { .train = t->job.train, .batch = 2, .image = t->job.image };
+    if (!t->subject.onnx || t->job.batch)
+        return QN_OK;
+    QnStatus st = qn_counts_get(t->counts, t->job.model, &two, &count);
+    if (st != QN_OK && st != QN_ENOMEM)
+        t->job.batch = t->subject.file_batch;
+    return st == QN_ENOMEM ? st : QN_OK;
+}
+
+QnStatus qn_plan_table_open(QnPlanTable *t, const QnArgs *a)
+{
+    *t = (QnPlanTable){ 0 };
+    QN_TRY(read_task(a, &t->job.train));
+    QN_TRY(
+        qn_plan_subject_open(&t->subject, a, a->positional[0],
+                             &(QnPlanSubjectOptions){ .train = t->job.train,
+                                                      .dim_option = QN_PLAN_DIM,
+                                                      .classes = a->number[QN_PLAN_CLASSES],
+                                                      .image = a->number[QN_PLAN_IMAGE],
+                                                      .sequence = a->number[QN_PLAN_SEQUENCE] }));
+    QN_TRY(read_job(a, t));
+    QN_TRY(qn_coefs_open(&t->coefs));
+    QN_TRY(qn_plan_catalogue(a, &t->catalogue));
+    QN_TRY(qn_device_open_named("null", NULL, &t->device));
+    t->counts = qn_counts_new(t->device);
+    t->offers = qn_alloc_array(QN_PLAN_MOST, sizeof *t->offers);
+    if (!t->counts || !t->offers)
+        return QN_ENOMEM;
+    QN_TRY(find_batch(t));
+    if (t->catalogue.n_cards > QN_PLAN_MOST)
+        return qn_fail(QN_EFORMAT, "more than %d devices in the catalogue", QN_PLAN_MOST);
+    return QN_OK;
+}
+
+void qn_plan_table_close(QnPlanTable *t)
+{
+    qn_free(t->offers);
+    qn_counts_free(t->counts);
+    qn_device_close(t->device);
+    qn_catalogue_fini(&t->catalogue);
+    qn_plan_subject_close(&t->subject);
+    *t = (QnPlanTable){ 0 };
+}

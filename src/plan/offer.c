@@ -1,0 +1,237 @@
+/* One device priced for a job. */
+#include "plan/advice.h"
+#include "plan/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The host's share of a training step with its optimizer there, and what copies reach. */
+#define HOST_BYTES_S 40e9
+#define COPY_SHARE   0.8
+
+double qn_offer_room(const QnOffer *o)
+{
+    return 1024.0 * 1024 * 1024 * o->card->memory_gb;
+}
+
+const char *qn_offer_limit(const QnOffer *o)
+{
+    return o->waits                           ? "loader"
+           : o->cost.limit == QN_LIMIT_MEMORY ? "memory bandwidth"
+                                              : qn_limit_name(o->cost.limit);
+}
+
+static const char *largest_term(const QnCount *c)
+{
+    const struct {
+        const char *name;
+        double bytes;
+    } terms[] = { { "weights", c->weights },
+                  { "gradients", c->gradients },
+                  { "optimizer", c->optimizer },
+                  { "activations", c->activations } };
+    int best = 0;
+    for (int i = 1; i < QN_COUNT(terms); i++)
+        best = terms[i].bytes > terms[best].bytes ? i : best;
+    return terms[best].name;
+}
+
+/* Bytes a second to the host: 16 lanes. Devices that share the host's memory copy nothing. */
+static double copy_rate(const QnCard *card)
+{
+    static const double gbs[] = { 0, 4, 8, 15.75, 31.5, 63, 121 };
+    int gen = (int)card->pcie_gen;
+    return COPY_SHARE * 1e9 * (gen > 0 && gen < QN_COUNT(gbs) ? gbs[gen] : 15.75);
+}
+
+/* ---- what does not stay on the device ---- */
+
+/* Seconds an update more. With 32-bit masters of 16-bit weights, those go too. */
+static double move_out(const QnJob *job, const QnOffer *o, QnCount *c)
+{
+    if (!job->offload || !job->train)
+        return 0;
+    bool mixed = o->numbers == QN_NUMBERS_FP16_AMP || o->numbers == QN_NUMBERS_BF16_AMP;
+    double width = mixed ? 2 : 4, states = c->optimizer + c->weights;
+    c->optimizer = 0;
+    if (mixed) {
+        c->weights = 0; /* the 16-bit copies are among the activations */
+        c->gradients /= 2;
+    }
+    double copied = 2 * width * c->params / copy_rate(o->card);
+    return copied + 2 * (states + c->gradients) / HOST_BYTES_S;
+}
+
+/* The gradients are summed over devices as without it, but the weights are gathered twice more. */
+static QnStatus spread_out(const QnJob *job, const QnOffer *o, QnCount *c, double *seconds)
+{
+    QnFleet f;
+    *seconds = 0;
+    if (!job->shard || o->n_cards < 2)
+        return QN_OK;
+    QN_TRY(qn_fleet_open(&f));
+    QnLinks links = qn_links_of(o->card, 0);
+    int local = QN_MIN(o->n_cards, links.per_node);
+    double width = o->numbers == QN_NUMBERS_FP32 || o->numbers == QN_NUMBERS_TF32 ? 4 : 2;
+    double bytes = width * c->params, n = o->n_cards;
+    double copies = o->numbers == QN_NUMBERS_FP16_AMP || o->numbers == QN_NUMBERS_BF16_AMP
+                        ? QN_MIN(c->activations, 2 * c->params)
+                        : 0;
+    c->activations -= copies * (1 - 1 / n);
+    c->weights /= n;
+    c->gradients /= n;
+    c->optimizer /= n;
+    *seconds =
+        (job->train ? 2 : 1) * qn_comm_s(&links, &f, QN_COMM_ALL_GATHER, o->n_cards, local, bytes);
+    return QN_OK;
+}
+
+/* ---- a step ---- */
+
+static void add_s(QnCostResult *c, QnLimit limit, double seconds)
+{
+    c->mfu *= c->step_s / (c->step_s + seconds);
+    c->step_s += seconds;
+    c->low_s += seconds;
+    c->high_s += seconds;
+    c->by_limit[limit] += seconds;
+}
+
+/* Micro-batches before the last sum up gradients, and update nothing. */
+static QnStatus add_micro_batches(const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
+                                  int64_t more, QnCostResult *out)
+{
+    QnCostResult one;
+    QnCostRequest q = *r;
+    q.no_update = true;
+    q.n_cards = 1;
+    if (more < 1)
+        return QN_OK;
+    QN_TRY(qn_cost_step(c, &q, k, &one));
+    double busy = out->mfu * out->step_s + one.mfu * one.step_s * (double)more;
+    out->step_s += one.step_s * (double)more;
+    out->low_s += one.low_s * (double)more;
+    out->high_s += one.high_s * (double)more;
+    for (int i = 0; i < QN_LIMITS; i++)
+        out->by_limit[i] += one.by_limit[i] * (double)more;
+    out->mfu = busy / out->step_s;
+    return QN_OK;
+}
+
+static void find_limit(QnCostResult *c)
+{
+    c->limit = (QnLimit)0;
+    for (int i = 1; i < QN_LIMITS; i++)
+        if (c->by_limit[i] > c->by_limit[c->limit])
+            c->limit = (QnLimit)i;
+}
+
+/* Examples are prepared and copied while the step before runs: the slower of both counts. */
+static void wait_for_examples(const QnJob *job, QnOffer *o)
+{
+    double examples = (double)o->batch * (double)o->accumulate, local = QN_MIN(o->n_cards, 8);
+    double copy = job->feed.bytes * examples / copy_rate(o->card);
+    double load = job->feed.workers > 0 && job->feed.rate > 0
+                      ? examples * local / (job->feed.workers * job->feed.rate)
+                      : 0;
+    double least = QN_MAX(copy, load);
+    QnCostResult *c = &o->cost;
+    o->waits = least <= c->step_s ? NULL : load > copy ? "loader" : "copies";
+    if (o->waits)
+        c->mfu *= c->step_s / least;
+    c->step_s = QN_MAX(c->step_s, least);
+    c->low_s = QN_MAX(c->low_s, least);
+    c->high_s = QN_MAX(c->high_s, least);
+}
+
+/* Weights, gradients and optimizer are certain; how tightly the rest is packed is not. */
+static void set_memory_range(const QnCount *held, QnOffer *o)
+{
+    double sure = held->weights + held->gradients + held->optimizer;
+    o->memory_low = sure + 0.85 * held->activations + 0.5 * o->cost.reserve_bytes;
+    o->memory_high = sure + 1.15 * held->activations + 1.5 * o->cost.reserve_bytes;
+}
+
+static QnStatus price_step(const QnJob *job, const QnCoefs *k, QnCount *c, QnOffer *o)
+{
+    QnCostRequest q = { o->card, o->n_cards, o->numbers, job->tier, job->train, false };
+    double gather, host = move_out(job, o, c);
+    QN_TRY(spread_out(job, o, c, &gather));
+    if (qn_cost_step(c, &q, k, &o->cost) != QN_OK) {
+        snprintf(o->error, sizeof o->error, "%.150s", qn_error_last()->text);
+        return QN_OK;
+    }
+    QN_TRY(add_micro_batches(c, &q, k, o->accumulate - 1, &o->cost));
+    add_s(&o->cost, QN_LIMIT_LINK, gather * (double)o->accumulate);
+    add_s(&o->cost, QN_LIMIT_LINK, host);
+    find_limit(&o->cost);
+    o->term = largest_term(c);
+    set_memory_range(c, o);
+    wait_for_examples(job, o);
+    return QN_OK;
+}
+
+/* ---- the job ---- */
+
+static void set_money(const QnJob *job, QnOffer *o)
+{
+    QnMoney m = job->money.years > 0 ? job->money : qn_money_default();
+    double kw = 1e-3 * o->cost.power_w, seconds = job->items / o->items_s * (1 + job->evaluation);
+    o->usd_per_hour = o->n_cards * qn_money_rate(&m, o->card, kw / o->n_cards, &o->rented);
+    o->hours = seconds / 3600;
+    o->kwh = kw * m.pue * o->hours;
+    o->usd = o->usd_per_hour * o->hours;
+}
+
+static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, const QnCoefs *k,
+                            QnOffer *out)
+{
+    QnCountRequest r = { .train = job->train,
+                         .recompute = job->recompute,
+                         .low = qn_numbers_low(out->numbers, job->train),
+                         .batch = batch,
+                         .image = job->image,
+                         .sequence = job->sequence };
+    QN_TRY(qn_counts_get(counts, job->model, &r, &out->count));
+    QnCount held = *out->count; /* borrows the work; its memory may differ */
+    out->batch = batch;
+    QN_TRY(price_step(job, k, &held, out));
+    if (out->error[0])
+        return QN_OK;
+    double one = out->count->tokens > 0 ? out->count->tokens : out->count->examples;
+    double items = out->n_cards * one * (double)out->accumulate;
+    out->items_s = items / out->cost.step_s;
+    out->low_s = items / out->cost.high_s;
+    out->high_s = items / out->cost.low_s;
+    set_money(job, out);
+    return QN_OK;
+}
+
+QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, int n_cards,
+                        const QnCoefs *k, QnOffer *out)
+{
+    QnNumbers p = job->numbers;
+    if (job->any_numbers)
+        p = qn_cost_peak(card, QN_NUMBERS_FP16) > 1.5 * qn_cost_peak(card, QN_NUMBERS_FP32)
+                ? QN_NUMBERS_FP16_AMP
+                : QN_NUMBERS_FP32;
+    *out = (QnOffer){ .card = card,
+                      .n_cards = n_cards,
+                      .numbers = p,
+                      .accumulate = job->train && job->accumulate > 1 ? job->accumulate : 1,
+                      .recompute = job->recompute,
+                      .offload = job->offload,
+                      .shard = job->shard };
+    if (job->batch)
+        return price_batch(counts, job, job->batch, k, out);
+    for (int64_t batch = 1; batch <= 256; batch *= 2) {
+        QnOffer more = *out;
+        QN_TRY(price_batch(counts, job, batch, k, &more));
+        if (batch > 1 && (!more.cost.fits || more.items_s < out->items_s))
+            break;
+        *out = more;
+        if (more.error[0] || !more.cost.fits)
+            break;
+    }
+    return QN_OK;
+}
