@@ -81,6 +81,9 @@ static void test_published_work(void **state)
         /* means over pictures of COCO */
         { "faster_r-cnn_R50-FPN_1x", 0, 0, -1, 0, 180, 0.02, "Carion et al. 2020, table 1" },
         { "faster_r-cnn_R101-FPN_3x", 0, 0, -1, 0, 246, 0.02, "Carion et al. 2020, table 1" },
+        /* with additions of elements, which are no products */
+        { "efficientdet_d0", 0, 0, -1, 0, 2.54, 0.02, "Tan et al. 2020, table 2" },
+        { "efficientdet_d4", 0, 0, -1, 0, 55, 0.02, "Tan et al. 2020, table 2" },
         { "maskrcnn_r50_fpn", 800, 1280, 5, 2, 260.14, 0, "MMDetection 2" },
     };
     QnDevice *d = NULL;

@@ -20,6 +20,7 @@ static const QnModelList *const lists[] = {
     &qn_models_ssd,
     &qn_models_retinanet,
     &qn_models_rcnn,
+    &qn_models_efficientdet,
     /* clang-format on */
 };
 
