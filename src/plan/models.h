@@ -96,6 +96,9 @@ extern const QnModelList qn_models_inception, qn_models_inverted, qn_models_mobi
     qn_models_hybrid;
 
 extern const QnModelList qn_models_resnet, qn_models_cnn, qn_models_decoder, qn_models_encoder;
-extern const QnModelList qn_models_unet, qn_models_ssd, qn_models_retinanet, qn_models_rcnn, qn_models_efficientdet;
+
+/* what finds and outlines things */
+extern const QnModelList qn_models_unet, qn_models_ssd, qn_models_retinanet, qn_models_rcnn,
+    qn_models_efficientdet;
 
 #endif
