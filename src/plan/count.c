@@ -1,6 +1,7 @@
 #include "plan/count.h"
 
 #include "pass/pipeline.h"
+#include "plan/models/recurrent.h"
 #include "plan/step.h"
 #include "rt/plan.h"
 
@@ -30,6 +31,24 @@ static void set_product(QnWork *w, QnWorkKind kind, double m, double n, double g
     w->n = n;
     w->groups = QN_MAX(groups, 1);
     w->k = floor(w->flops / (2 * m * n * w->groups)); /* a bias is half of one more */
+}
+
+/* A product of all time steps with the weights between them stands for one a step. */
+static int64_t steps_of(const QnNode *node)
+{
+    const QnNode *of = qn_value_resolve(node->in[1])->node;
+    return of->op == &qn_op_state ? qn_recurrent_steps(((const QnStateAttr *)of->attr)->name) : 0;
+}
+
+static void set_recurrent(QnWork *w, const QnNode *node, int64_t steps)
+{
+    const QnShape *y = &node->out[0].type.shape;
+    double weight = (double)qn_type_bytes(&node->in[1]->type), n = (double)steps;
+    w->count = n;
+    w->flops /= n;
+    w->read = (w->read - weight) / n + weight;
+    w->written /= n;
+    set_product(w, QN_WORK_RECURRENT, (double)qn_shape_count(y) / dim(y, -1) / n, dim(y, -1), 1);
 }
 
 static void set_matmul(QnWork *w, const QnNode *node)
@@ -159,7 +178,10 @@ QnWork qn_work_of(const QnPlanStep *s, const QnCountRequest *r)
                  .read = s->cost.bytes_read - bytes_spared(s->node, r),
                  .written = s->cost.bytes_written,
                  .count = 1 };
-    if (op == &qn_op_matmul)
+    int64_t steps = op == &qn_op_matmul ? steps_of(s->node) : 0;
+    if (steps > 0)
+        set_recurrent(&w, s->node, steps);
+    else if (op == &qn_op_matmul)
         set_matmul(&w, s->node);
     else if (op == &qn_op_conv || op == &qn_op_conv_dx || op == &qn_op_conv_dw)
         set_conv(&w, s->node, conv_groups(s->node));
@@ -422,7 +444,7 @@ QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *nul
         QN_TRY(count_once(m, r, null_device, 0, out));
     QN_TRY(add_launches(m->family, r, out));
     out->examples = (double)r->batch;
-    out->tokens = out->examples * (double)qn_step_input(m, r).sequence;
+    out->tokens = out->examples * (double)qn_step_input(m, r).sequence * (m->family->pairs ? 2 : 1);
     for (int64_t i = 0; i < out->n_work; i++) {
         const QnWork *w = &out->work[i];
         out->flops += w->flops * w->count;

@@ -58,9 +58,11 @@ struct QnFamily {
      * generate. */
     QnValue *(*generate)(QnNet *net, const QnModel *m, QnValue *x, const QnStepInput *in,
                          int64_t layers);
+    bool pairs; /* to each sequence belongs one of as many tokens that is wanted: both count */
     int layers; /* size[layers - 1] is the number of equal layers, 0: they are not equal */
     bool bends; /* work is not linear in the batch */
     bool adam;  /* what it is usually trained with; else momentum */
+    bool lamb;  /* likewise */
     /* Small kernels that the graph does not have, e.g. of sorting out overlapping boxes: of any
      * step, and more for each example of a step of training and of a pass forward alone. */
     int64_t launches, train_launches, infer_launches;
@@ -88,6 +90,9 @@ typedef struct QnModelList {
 QnValue *qn_step_image(QnNet *net, const QnStepInput *in);
 /* Mean cross-entropy of scores (..., classes) with labels from the input `name`. */
 QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
+
+/* text, speech, series */
+extern const QnModelList qn_models_transformer_xl, qn_models_translation, qn_models_waveglow;
 
 /* classifiers of images */
 extern const QnModelList qn_models_inception, qn_models_inverted, qn_models_mobile,

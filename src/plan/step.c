@@ -53,6 +53,10 @@ static QnStatus add_update(const QnModel *m, Build *b)
         o = (QnOptim){
             .name = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01
         };
+    if (m->family->lamb)
+        o = (QnOptim){
+            .name = "lamb", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 0.01
+        };
     QnValue *lr = qn_input(b->g, "lr", QN_DTYPE_F32, &(QnShape){ 0 });
     QnValue *step = qn_input(b->g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
     return qn_optim_minimise(&b->net, &o, b->result, lr, step, NULL);

@@ -28,6 +28,24 @@ QnValue *qn_text_last(QnGraph *g, QnValue *x)
     return qn_reshape(g, x, &QN_SHAPE(batch, width));
 }
 
+QnValue *qn_text_split_heads(QnGraph *g, QnValue *x, int64_t heads)
+{
+    const QnShape *s = &x->type.shape;
+    if (qn_value_is_poison(x) || s->rank != 3)
+        return x;
+    QnShape to = QN_SHAPE(s->dim[0], s->dim[1], heads, s->dim[2] / heads);
+    return qn_swap_axes(g, qn_reshape(g, x, &to), 1, 2);
+}
+
+QnValue *qn_text_join_heads(QnGraph *g, QnValue *x)
+{
+    const QnShape *s = &x->type.shape;
+    if (qn_value_is_poison(x) || s->rank != 4)
+        return x;
+    QnShape to = QN_SHAPE(s->dim[0], s->dim[2], s->dim[1] * s->dim[3]);
+    return qn_reshape(g, qn_swap_axes(g, x, 1, 2), &to);
+}
+
 /* ---- what generation keeps ---- */
 
 static const char kept[] = "kept_";

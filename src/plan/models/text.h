@@ -12,6 +12,10 @@ int64_t qn_text_width(const QnValue *x);
 /* The last of the tokens of x (B,T,C), as (B,C). */
 QnValue *qn_text_last(QnGraph *g, QnValue *x);
 
+/* (B,T,H*D) to (B,H,T,D), and back. */
+QnValue *qn_text_split_heads(QnGraph *g, QnValue *x, int64_t heads);
+QnValue *qn_text_join_heads(QnGraph *g, QnValue *x);
+
 /* Angles of positions, as cosines and signed sines (T,1,D), for all layers. */
 typedef struct QnAngles {
     QnValue *cosines, *sines;
