@@ -86,6 +86,12 @@ QnValue *qn_block_image(QnNet *net, QnValue *x, int64_t h);
 /* (N,C,H,W) to (N,H,W,C) and back. */
 QnValue *qn_block_channels_last(QnNet *net, QnValue *x);
 QnValue *qn_block_channels_first(QnNet *net, QnValue *x);
+/* Tokens x behind `count` trained ones (0: none). */
+QnValue *qn_block_prepend(QnNet *net, const char *name, QnValue *x, int64_t count);
+/* Trained positions added to all tokens of x but the first `skip`. */
+QnValue *qn_block_positions(QnNet *net, QnValue *x, int64_t skip);
+/* Scores of 1000 classes from the first token, or from the mean over tokens. */
+QnValue *qn_block_token_classify(QnNet *net, const char *name, QnValue *x, bool mean);
 /* A trained tensor of small values. */
 QnValue *qn_block_table(QnNet *net, const char *name, const QnShape *shape);
 /* x times a trained factor for each element of its last axis. */

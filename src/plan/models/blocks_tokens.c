@@ -53,6 +53,39 @@ QnValue *qn_block_table(QnNet *net, const char *name, const QnShape *shape)
     return qn_net_param(net, name, shape, &init, false);
 }
 
+QnValue *qn_block_prepend(QnNet *net, const char *name, QnValue *x, int64_t count)
+{
+    if (!count || qn_value_is_poison(x))
+        return x;
+    int64_t n = qn_block_dim(x, 0), c = qn_block_dim(x, 2);
+    QnValue *own = qn_block_table(net, name, &QN_SHAPE(1, count, c));
+    own = qn_expand(net->g, own, &QN_SHAPE(n, count, c));
+    return qn_concat(net->g, (QnValue *[]){ own, x }, 2, 1);
+}
+
+QnValue *qn_block_positions(QnNet *net, QnValue *x, int64_t skip)
+{
+    QnGraph *g = net->g;
+    int64_t n = qn_block_dim(x, 1), c = qn_block_dim(x, 2);
+    if (qn_value_is_poison(x))
+        return x;
+    QnValue *table = qn_block_table(net, "pos_embed", &QN_SHAPE(1, n - skip, c));
+    if (!skip)
+        return qn_add(g, x, table);
+    QnValue *rest = qn_add(g, qn_slice_axis(g, x, 1, skip, n), table);
+    return qn_concat(g, (QnValue *[]){ qn_slice_axis(g, x, 1, 0, skip), rest }, 2, 1);
+}
+
+QnValue *qn_block_token_classify(QnNet *net, const char *name, QnValue *x, bool mean)
+{
+    QnGraph *g = net->g;
+    if (qn_value_is_poison(x))
+        return x;
+    QnShape row = QN_SHAPE(qn_block_dim(x, 0), qn_block_dim(x, 2));
+    x = mean ? qn_mean(g, x, (QnInts){ 1, { 1 } }, false) : qn_slice_axis(g, x, 1, 0, 1);
+    return qn_nn_linear(net, name, qn_reshape(g, x, &row), 1000, true);
+}
+
 QnValue *qn_block_scale(QnNet *net, const char *name, QnValue *x)
 {
     QnInitSpec ones = { QN_INIT_KIND_ONES, 0, 0, 0 };

@@ -1,4 +1,4 @@
-/* Encoders: BERT and its kin on tokens, vision transformers on images. */
+/* Encoders of text: BERT and its kin. */
 #include "plan/models.h"
 
 #include <stdio.h>
@@ -67,45 +67,6 @@ static const QnFamily encoder = {
     .name = "encoder", .sequence = 128, .build = bert, .layers = 1, .adam = true
 };
 
-/* ---- vision transformers. size: layers, width, heads, patch, hidden width (0: 4 times width),
- * tokens beside the patches */
-
-static QnValue *vit(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
-{
-    QnGraph *g = net->g;
-    QnInitSpec init = { QN_INIT_KIND_TRUNC_NORMAL, 0, 0, 0.02 };
-    QnConvSpec patch = {
-        .out = m->size[1], .kernel = m->size[3], .stride = m->size[3], .bias = true
-    };
-    layers = layers ? layers : m->size[0];
-    x = qn_nn_conv(net, "patch_embed", x, &patch);
-    if (qn_value_is_poison(x))
-        return x;
-    int64_t batch = x->type.shape.dim[0], n = x->type.shape.dim[2] * x->type.shape.dim[3];
-    x = qn_swap_axes(g, qn_reshape(g, x, &QN_SHAPE(batch, m->size[1], n)), 1, 2);
-    if (m->size[5]) {
-        QnValue *own =
-            qn_net_param(net, "cls_token", &QN_SHAPE(1, m->size[5], m->size[1]), &init, true);
-        own = qn_expand(g, own, &QN_SHAPE(batch, m->size[5], m->size[1]));
-        x = qn_concat(g, (QnValue *[]){ own, x }, 2, 1);
-        n += m->size[5];
-    }
-    x = qn_add(g, x, qn_net_param(net, "pos_embed", &QN_SHAPE(1, n, m->size[1]), &init, true));
-    for (int64_t i = 0; i < layers; i++) {
-        char name[24];
-        snprintf(name, sizeof name, "%lld", (long long)i);
-        QnAttentionSpec attention = { .heads = m->size[2], .bias = true };
-        x = qn_nn_block(net, name, x, &attention);
-    }
-    x = qn_nn_layer_norm(net, "norm", x, true);
-    x = qn_reshape(g, qn_slice_axis(g, x, 1, 0, 1), &QN_SHAPE(batch, m->size[1]));
-    return qn_nn_linear(net, "head", x, 1000, true);
-}
-
-static const QnFamily vision = {
-    .name = "vit", .image = 224, .build = vit, .layers = 1, .adam = true
-};
-
 #define BERT_BASE  12, 768, 12, 3072, 30522, 512, 2
 #define BERT_LARGE 24, 1024, 16, 4096, 30522, 512, 2
 
@@ -129,27 +90,6 @@ static const QnModel models[] = {
       "Liu et al. 2019: 355M" },
     { "distilbert", &encoder, { 6, 768, 12, 3072, 30522, 512, 0 }, 66.4, "Sanh et al. 2019: 66M" },
     { "electra_base_squad", &encoder, { BERT_BASE }, 109.5, "Clark et al. 2020: 110M" },
-    { "vit_tiny_patch16_224", &vision, { 12, 192, 3, 16, 0, 1 }, 5.72, "timm 1.0" },
-    { "vit_small_patch16_224", &vision, { 12, 384, 6, 16, 0, 1 }, 22.05, "timm 1.0" },
-    { "deit_small_patch16_224", &vision, { 12, 384, 6, 16, 0, 1 }, 22.05, "timm 1.0" },
-    { "vit_base_patch16_224",
-      &vision,
-      { 12, 768, 12, 16, 0, 1 },
-      86.57,
-      "Dosovitskiy et al. 2021: 86M" },
-    { "vit_base_patch16_384",
-      &vision,
-      { 12, 768, 12, 16, 0, 1 },
-      86.57,
-      "Dosovitskiy et al. 2021: 86M" },
-    { "deit_base_patch16_224", &vision, { 12, 768, 12, 16, 0, 1 }, 86.57, "timm 1.0" },
-    { "deit3_base_patch16_224", &vision, { 12, 768, 12, 16, 0, 1 }, 86.59, "timm 1.0" },
-    { "vit_base_patch32_224", &vision, { 12, 768, 12, 32, 0, 1 }, 88.22, "timm 1.0" },
-    { "vit_large_patch16_224",
-      &vision,
-      { 24, 1024, 16, 16, 0, 1 },
-      304.33,
-      "Dosovitskiy et al. 2021: 307M" },
 };
 
 const QnModelList qn_models_encoder = { models, QN_COUNT(models) };
