@@ -41,12 +41,12 @@ static QnStatus open_all(Opened *o, const char *path, size_t bytes)
 
 static QnStatus fit(const Opened *o)
 {
-    QnCoefs k;
-    QN_TRY(qn_fit(&o->set, NULL, 24, &k));
-    printf("coefficient,value\n");
-    for (int i = 0; i < QN_COEF_COUNT; i++)
-        printf("%s,%.5g\n", qn_coef_info(i).name, *qn_coef_at(&k, i));
-    return QN_OK;
+    QnStr table = { 0 };
+    QnStatus st = qn_fit(&o->set, NULL, &table);
+    if (st == QN_OK)
+        fputs(qn_str_text(&table), stdout);
+    qn_str_fini(&table);
+    return st;
 }
 
 /* ---- score ---- */

@@ -51,6 +51,8 @@ typedef struct QnOffer {
     char error[160];                /* why there is nothing of the above; "" otherwise */
 } QnOffer;
 
+/* What the model of cost is asked for an offer. */
+QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o);
 /* Fails only where the model itself is at fault; what a device cannot do is in `error`. */
 QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, int n_cards,
                         const QnCoefs *k, QnOffer *out);

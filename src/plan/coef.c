@@ -1,6 +1,7 @@
 #include "plan/coef.h"
 
 #include "base/str.h"
+#include "plan/effect.h"
 #include "plan/table.h"
 #include "plan/tables.h"
 
@@ -14,25 +15,38 @@ typedef struct Row {
 
 static const Row of_tier[QN_COEFS_OF_TIER] = {
     [QN_COEF_GEMM] = { "gemm", 0.75, 0.02, 1 },
-    [QN_COEF_CONV] = { "conv", 0.6, 0.02, 1 },
+    [QN_COEF_CONV] = { "conv", 0.6, 0.02, 1.5 },
     [QN_COEF_DEPTHWISE] = { "depthwise", 0.3, 0.01, 1 },
     [QN_COEF_ATTENTION] = { "attention", 0.4, 0.01, 1 },
+    [QN_COEF_RECURRENT] = { "recurrent", 0.2, 0.01, 1 },
     [QN_COEF_MOVE] = { "move", 0.7, 0.05, 1.5 },
-    [QN_COEF_LAUNCH_US] = { "launch_us", 5, 0.5, 60 },
+    [QN_COEF_GAP_US] = { "gap_us", 1.5, 0.1, 20 },
+    [QN_COEF_LAUNCH_US] = { "launch_us", 5, 0.1, 100 },
+    [QN_COEF_UPDATE] = { "update", 1, 0.05, 20 },
     [QN_COEF_STEP_US] = { "step_us", 300, 1, 50000 },
-    [QN_COEF_SPREAD] = { "spread", 0.4, 0.02, 3 },
+    [QN_COEF_SPREAD] = { "spread", 0.2, 0.02, 3 },
 };
 
 static const Row of_arch[QN_COEFS_OF_ARCH] = {
-    [QN_COEF_COMPUTE] = { "compute", 1, 0.2, 2 },
+    [QN_COEF_COMPUTE] = { "compute", 1, 0.2, 3 },
     [QN_COEF_TENSOR] = { "tensor", 1, 0.1, 2 },
     [QN_COEF_MEMORY] = { "memory", 1, 0.3, 2.5 },
 };
 
 static const Row of_all[QN_COEFS_OF_ALL] = {
-    [QN_COEF_HALF_K] = { "half_k", 128, 4, 1024 },   [QN_COEF_HALF_MB] = { "half_mb", 1, 0.01, 20 },
-    [QN_COEF_LINK] = { "link", 0.6, 0.05, 1 },       [QN_COEF_LINK_US] = { "link_us", 10, 1, 100 },
-    [QN_COEF_OVERLAP] = { "overlap", 0.7, 0.01, 1 }, [QN_COEF_HOST] = { "host", 0.35, 0.05, 1 },
+    [QN_COEF_HALF_K] = { "half_k", 128, 4, 2048 },
+    [QN_COEF_STREAM] = { "stream", 0.8, 0.2, 1.2 },
+    [QN_COEF_SCATTER] = { "scatter", 0.5, 0.05, 1 },
+    [QN_COEF_CACHE] = { "cache", 2, 1, 6 },
+    [QN_COEF_POWER] = { "power", 0.1, 0.001, 1 },
+    [QN_COEF_ASYNC] = { "async", 3, 1, 12 },
+    [QN_COEF_COPY_GBS] = { "copy_gbs", 5, 0.5, 60 },
+    [QN_COEF_LINK] = { "link", 0.6, 0.05, 1 },
+    [QN_COEF_LINK_US] = { "link_us", 10, 1, 100 },
+    [QN_COEF_OVERLAP] = { "overlap", 0.7, 0.01, 1 },
+    [QN_COEF_HOST] = { "host", 0.35, 0.05, 1 },
+    [QN_COEF_REPLICA] = { "replica", 1.3, 0.3, 5 },
+    [QN_COEF_INTERVAL] = { "interval", 1.28, 0.5, 4 },
 };
 
 static const char *const tiers[QN_TIERS] = {
@@ -80,6 +94,17 @@ QnStatus qn_tier_find(const char *name, QnTier *tier)
                    name, nearest ? "; did you mean " : "", nearest ? nearest : "");
 }
 
+bool qn_tier_is_eager(QnTier tier)
+{
+    return tier == QN_TIER_EAGER || tier == QN_TIER_CHANNELS || tier == QN_TIER_TENSORFLOW ||
+           tier == QN_TIER_OLD;
+}
+
+const char *qn_arch_name(int arch)
+{
+    return archs[arch].name;
+}
+
 int qn_arch_of(const QnCard *card)
 {
     int i = 0;
@@ -90,18 +115,23 @@ int qn_arch_of(const QnCard *card)
 
 QnCoefInfo qn_coef_info(int i)
 {
-    QnCoefInfo info = { .name = "" };
+    QnCoefInfo info = { .tier = -1, .arch = -1 };
     const char *group = "all";
     const Row *row = NULL;
     int n_tier = QN_TIERS * QN_COEFS_OF_TIER, n_arch = QN_ARCHS * QN_COEFS_OF_ARCH;
     if (i < n_tier) {
-        group = tiers[i / QN_COEFS_OF_TIER];
-        row = &of_tier[i % QN_COEFS_OF_TIER];
+        info.tier = i / QN_COEFS_OF_TIER;
+        info.which = i % QN_COEFS_OF_TIER;
+        group = tiers[info.tier];
+        row = &of_tier[info.which];
     } else if (i < n_tier + n_arch) {
-        group = archs[(i - n_tier) / QN_COEFS_OF_ARCH].name;
-        row = &of_arch[(i - n_tier) % QN_COEFS_OF_ARCH];
+        info.arch = (i - n_tier) / QN_COEFS_OF_ARCH;
+        info.which = (i - n_tier) % QN_COEFS_OF_ARCH;
+        group = archs[info.arch].name;
+        row = &of_arch[info.which];
     } else {
-        row = &of_all[i - n_tier - n_arch];
+        info.which = i - n_tier - n_arch;
+        row = &of_all[info.which];
     }
     snprintf(info.name, sizeof info.name, "%s.%s", group, row->name);
     info.start = row->start;
@@ -121,10 +151,23 @@ double *qn_coef_at(QnCoefs *c, int i)
 
 void qn_coefs_start(QnCoefs *c)
 {
+    *c = (QnCoefs){ .effects = "" };
     if (qn_fleet_open(&c->fleet) != QN_OK)
         qn_fleet_start(&c->fleet); /* of a build with a table that does not fit it */
     for (int i = 0; i < QN_COEF_COUNT; i++)
         *qn_coef_at(c, i) = qn_coef_info(i).start;
+}
+
+/* Effects have a colon in their names; they stand after the coefficients. */
+static const char *find_effects(const char *text, const char *end)
+{
+    while (text < end) {
+        const char *line = text, *stop = memchr(text, '\n', (size_t)(end - text));
+        text = stop ? stop + 1 : end;
+        if (memchr(line, ':', (size_t)(text - line)))
+            return line;
+    }
+    return end;
 }
 
 static QnStatus read_row(QnCoefs *c, const QnTable *t, int64_t row, int name, int value)
@@ -152,11 +195,16 @@ QnStatus qn_coefs_parse(QnCoefs *c, const char *path, const char *text, size_t b
     int name, value;
     QnArena *arena = qn_arena_new();
     qn_coefs_start(c);
-    QN_TRY_DONE(arena ? qn_table_parse(&t, arena, path, text, bytes) : QN_ENOMEM);
+    const char *effects = find_effects(text, text + bytes);
+    size_t before = (size_t)(effects - text);
+    QN_TRY_DONE(arena ? qn_table_parse(&t, arena, path, text, before) : QN_ENOMEM);
     QN_TRY_DONE(qn_table_column(&t, "coefficient", &name));
     QN_TRY_DONE(qn_table_column(&t, "value", &value));
     for (int64_t row = 0; row < t.n_rows; row++)
         QN_TRY_DONE(read_row(c, &t, row, name, value));
+    c->effects = effects;
+    c->effects_bytes = bytes - before;
+    QN_TRY_DONE(qn_effects_check(c, path));
 done:
     qn_table_fini(&t);
     qn_arena_free(arena);

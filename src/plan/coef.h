@@ -26,10 +26,13 @@ enum { /* of a tier */
        QN_COEF_CONV,
        QN_COEF_DEPTHWISE,
        QN_COEF_ATTENTION,
-       QN_COEF_MOVE,      /* share of the memory bandwidth */
-       QN_COEF_LAUNCH_US, /* between the starts of two kernels */
+       QN_COEF_RECURRENT,
+       QN_COEF_MOVE,      /* share of the memory bandwidth in maps, norms and sums */
+       QN_COEF_GAP_US,    /* between two kernels on the device */
+       QN_COEF_LAUNCH_US, /* of the host, for each kernel */
+       QN_COEF_UPDATE,    /* launches of the optimizer for each tensor */
        QN_COEF_STEP_US,   /* of a step, whatever is in it */
-       QN_COEF_SPREAD,    /* 80 % of what was measured lies within a factor of exp(this) */
+       QN_COEF_SPREAD,    /* standard deviation of what is left, as a logarithm */
        QN_COEFS_OF_TIER
 };
 
@@ -40,13 +43,20 @@ enum { /* of an architecture: factors on the above */
        QN_COEFS_OF_ARCH
 };
 
-enum {                  /* of all */
-       QN_COEF_HALF_K,  /* a product this deep runs at half its best rate */
-       QN_COEF_HALF_MB, /* kernels that move this much reach half the bandwidth */
-       QN_COEF_LINK,    /* share of PCIe's rate in an all-reduce between peers */
-       QN_COEF_LINK_US, /* latency of one hop */
-       QN_COEF_OVERLAP, /* share of the backward pass behind which communication hides */
-       QN_COEF_HOST,    /* share of it through the memory of the host */
+enum {                   /* of all */
+       QN_COEF_HALF_K,   /* a product this deep runs at half its best rate */
+       QN_COEF_STREAM,   /* share of the memory bandwidth in products */
+       QN_COEF_SCATTER,  /* share of `move` in gathers and sorts */
+       QN_COEF_CACHE,    /* the last cache's rate over the memory's */
+       QN_COEF_POWER,    /* exponent: how power limits the rate of products */
+       QN_COEF_ASYNC,    /* exponent: how host and device overlap, 1 not at all */
+       QN_COEF_COPY_GBS, /* of pageable memory to the device, where a step waits for that */
+       QN_COEF_LINK,     /* share of PCIe's rate in an all-reduce between peers */
+       QN_COEF_LINK_US,  /* latency of one hop */
+       QN_COEF_OVERLAP,  /* share of the backward pass behind which communication hides */
+       QN_COEF_HOST,     /* share of it through the memory of the host */
+       QN_COEF_REPLICA,  /* the host's work for each device where one process drives them all */
+       QN_COEF_INTERVAL, /* half the width of an interval in standard deviations */
        QN_COEFS_OF_ALL
 };
 
@@ -57,14 +67,22 @@ typedef struct QnCoefs {
     double arch[QN_ARCHS][QN_COEFS_OF_ARCH];
     double all[QN_COEFS_OF_ALL];
     QnFleet fleet; /* of many devices: its own table and fits */
+    /* The lines of the table after those: what known devices, models and stacks deviate by (see
+     * effect.h), sorted; of the text that was parsed. */
+    const char *effects;
+    size_t effects_bytes;
 } QnCoefs;
 
-enum { QN_COEF_COUNT = offsetof(QnCoefs, fleet) / sizeof(double) };
+enum {
+    QN_COEF_COUNT = QN_TIERS * QN_COEFS_OF_TIER + QN_ARCHS * QN_COEFS_OF_ARCH + (int)QN_COEFS_OF_ALL
+};
 
 /* What is known of the i-th of all, in the order of the struct. */
 typedef struct QnCoefInfo {
     char name[64];          /* "eager.conv", "volta.tensor", "all.link" */
     double start, min, max; /* of the fit */
+    int tier, arch;         /* whose it is, -1: not a tier's, not an architecture's */
+    int which;              /* of the enums above */
 } QnCoefInfo;
 QnCoefInfo qn_coef_info(int i);
 double *qn_coef_at(QnCoefs *c, int i);
@@ -72,11 +90,15 @@ double *qn_coef_at(QnCoefs *c, int i);
 void qn_coefs_start(QnCoefs *c); /* before any fit */
 /* The embedded table plan/coefficients.csv over the start values. */
 QnStatus qn_coefs_open(QnCoefs *c);
+/* The text must outlive c. */
 QnStatus qn_coefs_parse(QnCoefs *c, const char *path, const char *text, size_t bytes);
 
 const char *qn_tier_name(QnTier tier);
 QnStatus qn_tier_find(const char *name, QnTier *tier);
+/* Whether it runs each operation as a kernel of its own. */
+bool qn_tier_is_eager(QnTier tier);
 /* Row of QnCoefs.arch. */
 int qn_arch_of(const QnCard *card);
+const char *qn_arch_name(int arch);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "plan/comm.h"
+#include "plan/effect.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,10 +43,21 @@ const char *qn_limit_name(QnLimit limit)
     return names[limit];
 }
 
+const char *qn_part_name(QnTimePart part)
+{
+    static const char *const names[QN_EFFECT_PARTS] = {
+        "plain",     "tensor",    "memory", "gemm", "conv", "depthwise",
+        "attention", "recurrent", "move",   "host", "link", "all",
+    };
+    return names[part];
+}
+
 /* What a device without the precision falls back to stands after it. */
 double qn_cost_peak(const QnCard *card, QnNumbers p)
 {
-    const double half = QN_MAX(card->fp16, card->fp32);
+    /* AMD's vector units take two halves at once since Vega */
+    const double packed = !strcmp(card->vendor, "AMD") && card->year >= 2017 ? 2 : 1;
+    const double half = QN_MAX(card->fp16, packed * card->fp32);
     const double brain = card->bf16 > 0 ? card->bf16 : card->fp32;
     switch (p) {
     case QN_NUMBERS_FP32: return 1e12 * (card->fp32 > 0 ? card->fp32 : card->bf16 / 4);
@@ -61,115 +73,44 @@ double qn_cost_peak(const QnCard *card, QnNumbers p)
     return 0;
 }
 
-static bool has_tensor_rate(const QnCard *card, QnNumbers p)
+/* ---- links ---- */
+
+/* Bridges join pairs where the run says that there are any. */
+static QnLinks links_of(const QnCostRequest *r)
 {
-    return qn_cost_peak(card, p) > 1.5e12 * card->fp32;
-}
-
-/* ---- efficiency ---- */
-
-/* Share of the tiles' arithmetic that is asked for, and of the waves' room that is full. */
-static double tile_share(const QnWork *w, double units, double tile_m, double tile_n)
-{
-    double tiles = ceil(w->m / tile_m) * ceil(w->n / tile_n) * w->groups;
-    double useful = w->m * w->n * w->groups / (tiles * tile_m * tile_n);
-    /* deep products of few tiles are split along k */
-    double split = QN_MAX(1, QN_MIN(floor(units / tiles), floor(w->k / 512)));
-    double waves = tiles * split / units;
-    return useful * waves / ceil(waves);
-}
-
-static double product_share(const QnWork *w, const QnCard *card, const QnCoefs *k)
-{
-    static const struct {
-        double m, n, best;
-    } tiles[] = {
-        { 256, 128, 1 }, { 128, 128, 0.97 }, { 128, 64, 0.85 }, { 64, 64, 0.7 }, { 32, 32, 0.4 }
-    };
-    double best = 0, units = QN_MAX(card->units, 1);
-    for (int i = 0; i < QN_COUNT(tiles); i++)
-        best = QN_MAX(best, tiles[i].best * QN_MAX(tile_share(w, units, tiles[i].m, tiles[i].n),
-                                                   tile_share(w, units, tiles[i].n, tiles[i].m)));
-    return best * w->k / (w->k + k->all[QN_COEF_HALF_K]);
-}
-
-typedef struct Rates {
-    double tensor, plain, bandwidth; /* a second, reached at best */
-    double launch_s;
-    const double *tier;
-} Rates;
-
-static double work_flop_s(const QnWork *w, const QnCostRequest *r, const QnCoefs *k, const Rates *a)
-{
-    switch (w->kind) {
-    case QN_WORK_GEMM:
-    case QN_WORK_RECURRENT:
-        return w->flops / (a->tensor * a->tier[QN_COEF_GEMM] * product_share(w, r->card, k));
-    case QN_WORK_CONV:
-        return w->flops / (a->tensor * a->tier[QN_COEF_CONV] * product_share(w, r->card, k));
-    case QN_WORK_DEPTHWISE: return w->flops / (a->plain * a->tier[QN_COEF_DEPTHWISE]);
-    case QN_WORK_ATTENTION: return w->flops / (a->tensor * a->tier[QN_COEF_ATTENTION]);
-    default: return w->flops / (a->plain * 0.5);
-    }
-}
-
-static Rates rates_of(const QnCostRequest *r, const QnCoefs *k)
-{
-    const double *arch = k->arch[qn_arch_of(r->card)], *tier = k->tier[r->tier];
-    double peak = qn_cost_peak(r->card, r->numbers);
-    double plain = r->card->fp32 > 0 ? 1e12 * r->card->fp32 : peak / 8;
-    return (Rates){
-        .tensor =
-            peak * arch[has_tensor_rate(r->card, r->numbers) ? QN_COEF_TENSOR : QN_COEF_COMPUTE],
-        .plain = plain * arch[QN_COEF_COMPUTE],
-        .bandwidth = 1e9 * r->card->bandwidth_gbs * tier[QN_COEF_MOVE] * arch[QN_COEF_MEMORY],
-        .launch_s = 1e-6 * tier[QN_COEF_LAUNCH_US],
-        .tier = tier
-    };
-}
-
-/* The roofline with a round corner, and never less than the gap between two launches. */
-static QnWorkCost price_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *k,
-                             const Rates *a)
-{
-    double bytes = w->read + w->written, half = 1e6 * k->all[QN_COEF_HALF_MB];
-    double compute = work_flop_s(w, r, k, a), memory = (bytes + half) / a->bandwidth;
-    double both = cbrt(compute * compute * compute + memory * memory * memory);
-    QnLimit limit = compute > memory ? QN_LIMIT_COMPUTE : QN_LIMIT_MEMORY;
-    if (both < a->launch_s)
-        limit = QN_LIMIT_LAUNCH;
-    return (QnWorkCost){ .compute_s = compute,
-                         .memory_s = memory,
-                         .launch_s = a->launch_s,
-                         .seconds = QN_MAX(both, a->launch_s),
-                         .limit = limit };
-}
-
-/* Adds one kind of kernel to the result. */
-static void add_work(QnCostResult *out, const QnWork *w, const QnCostRequest *r, const QnCoefs *k,
-                     const Rates *a)
-{
-    QnWorkCost c = price_work(w, r, k, a);
-    out->by_limit[c.limit] += w->count * c.seconds;
-    out->step_s += w->count * c.seconds;
+    QnLinks links = qn_links_of(r->card, 0);
+    if (!links.bridged || (r->bridged && r->n_cards <= links.bridged))
+        return links;
+    links.bridged = 0;
+    links.rate = links.pcie;
+    if (!strcmp(r->card->kind, "consumer") && r->card->year >= 2018)
+        links.kind = QN_LINK_HOST;
+    return links;
 }
 
 /* What of the all-reduce of the gradients the backward pass does not hide: at least its last
- * bucket of 25 MB. */
-static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k, double compute_s)
+ * bucket of 25 MB. scale: of the rate. */
+static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k, double scale,
+                     double compute_s)
 {
-    if (r->n_cards < 2 || !r->train)
+    if (r->n_cards < 2 || (!r->train && !r->one_process))
         return 0;
-    QnLinks links = qn_links_of(r->card, 0);
+    QnLinks links = links_of(r);
     QnFleet f = k->fleet;
     double *pcie = f.x + QN_FLEET_LINK + QN_LINK_PCIE * QN_LINK_COEFS;
     double *host = f.x + QN_FLEET_LINK + QN_LINK_HOST * QN_LINK_COEFS;
     pcie[QN_LINK_SHARE] = k->all[QN_COEF_LINK];
     host[QN_LINK_SHARE] = k->all[QN_COEF_HOST];
     pcie[QN_LINK_HOP_US] = host[QN_LINK_HOP_US] = k->all[QN_COEF_LINK_US];
-    double bytes = 4 * c->params, bucket = QN_MIN(bytes, 25e6);
-    double all = qn_comm_s(&links, &f, QN_COMM_ALL_REDUCE, r->n_cards, links.per_node, bytes);
-    double last = qn_comm_s(&links, &f, QN_COMM_ALL_REDUCE, r->n_cards, links.per_node, bucket);
+    double width = r->numbers == QN_NUMBERS_FP16 || r->numbers == QN_NUMBERS_BF16 ? 2 : 4;
+    double bytes = QN_MAX(width * c->params, 1), bucket = QN_MIN(bytes, 25e6);
+    if (r->one_process) /* weights go out and gradients come back, and nothing hides that */
+        return scale * qn_comm_s(&links, &f, r->train ? QN_COMM_ALL_REDUCE : QN_COMM_ALL_GATHER,
+                                 r->n_cards, links.per_node, bytes);
+    double all =
+        scale * qn_comm_s(&links, &f, QN_COMM_ALL_REDUCE, r->n_cards, links.per_node, bytes);
+    double last =
+        scale * qn_comm_s(&links, &f, QN_COMM_ALL_REDUCE, r->n_cards, links.per_node, bucket);
     return QN_MAX(last, all - k->all[QN_COEF_OVERLAP] * compute_s * 2 / 3);
 }
 
@@ -189,35 +130,95 @@ static double power_w(const QnCostRequest *r, const QnCostResult *c)
     return r->n_cards * r->card->tdp_w * (0.12 + 0.88 * share);
 }
 
-QnWorkCost qn_cost_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *k)
+/* Host and device work at once, as far as neither waits for the other. */
+static double together(double device, double host, double p)
 {
-    Rates a = rates_of(r, k);
-    return price_work(w, r, k, &a);
+    double longer = QN_MAX(device, host), shorter = QN_MIN(device, host);
+    return longer > 0 ? longer * pow(1 + pow(shorter / longer, p), 1 / p) : 0;
 }
 
-QnStatus qn_cost_step(const QnCount *c, const QnCostRequest *r, const QnCoefs *k, QnCostResult *out)
+double qn_cost_close(const QnCostSum *sum, const QnCount *count, double steps,
+                     const QnCostRequest *r, const QnCoefs *k, const double *logs,
+                     QnCostResult *out)
 {
     const double *tier = k->tier[r->tier];
+    double launches = sum->kernels + sum->updates * tier[QN_COEF_UPDATE];
+    double gaps = 1e-6 * tier[QN_COEF_GAP_US] * launches, device = sum->device_s + gaps;
+    double host = 1e-6 * (tier[QN_COEF_LAUNCH_US] * launches + tier[QN_COEF_STEP_US] * steps) *
+                  exp(logs[QN_PART_HOST]);
+    if (r->one_process) /* one thread at a time speaks to the devices, and it copies the modules */
+        host *= r->n_cards * k->all[QN_COEF_REPLICA];
+    double both = together(device, host, k->all[QN_COEF_ASYNC]);
+    double copy = r->copied_bytes / (1e9 * k->all[QN_COEF_COPY_GBS]);
+    double link = link_s(count, r, k, exp(logs[QN_PART_LINK]), both);
+    double scale = exp(logs[QN_PART_ALL]), total = (both + copy + link) * scale;
+    if (!out)
+        return total;
+    out->step_s = total;
+    out->by_limit[QN_LIMIT_COMPUTE] = sum->compute_s * scale;
+    out->by_limit[QN_LIMIT_MEMORY] = sum->memory_s * scale;
+    out->by_limit[QN_LIMIT_LAUNCH] = (both - sum->device_s + copy) * scale;
+    out->by_limit[QN_LIMIT_LINK] = link * scale;
+    return total;
+}
+
+/* 80 % of cases, by what is known of the run and how much of its time it concerns. */
+static void set_interval(const QnCostSum *sum, const QnCostRequest *r, const QnCoefs *k,
+                         const QnEffects *e, QnCostResult *out)
+{
+    double noise = k->tier[r->tier][QN_COEF_SPREAD], variance = noise * noise;
+    for (int p = 0; p < QN_EFFECT_PARTS; p++) {
+        double share = p < QN_PART_HOST ? sum->part_s[p] / out->step_s : 1;
+        if (p == QN_PART_HOST)
+            share = out->by_limit[QN_LIMIT_LAUNCH] / out->step_s;
+        if (p == QN_PART_LINK)
+            share = out->by_limit[QN_LIMIT_LINK] / out->step_s;
+        variance += share * share * e->variance[p];
+    }
+    double width = k->all[QN_COEF_INTERVAL] * sqrt(variance);
+    out->low_s = out->step_s * exp(-width);
+    out->high_s = out->step_s * exp(width);
+    out->deviation = sqrt(variance);
+}
+
+/* Without allocating: an item at a time. */
+static void add_count(QnCostSum *sum, const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
+                      const double *logs, double times)
+{
+    for (int64_t i = 0; i < c->n_work; i++) {
+        QnCostItem item;
+        QnCount one = { .work = &c->work[i], .n_work = 1 };
+        if (qn_cost_items(&one, r, &item))
+            qn_cost_add(sum, &item, 1, r, k, logs, times);
+    }
+}
+
+QnStatus qn_cost_steps(const QnCount *prompt, const QnCount *c, double times,
+                       const QnCostRequest *r, const QnCoefs *k, QnCostResult *out)
+{
     double peak = qn_cost_peak(r->card, r->numbers);
     *out = (QnCostResult){ .peak_flops = peak };
     if (!(peak > 0))
         return qn_fail(QN_EUNSUPPORTED, "%s: its data sheet has no rate for %s", r->card->name,
                        qn_numbers_name(r->numbers));
-    Rates a = rates_of(r, k);
-    for (int64_t i = 0; i < c->n_work; i++)
-        if (!r->no_update || c->work[i].kind != QN_WORK_UPDATE)
-            add_work(out, &c->work[i], r, k, &a);
-    double link = link_s(c, r, k, out->step_s), fixed = 1e-6 * tier[QN_COEF_STEP_US];
-    out->by_limit[QN_LIMIT_LINK] = link;
-    out->by_limit[QN_LIMIT_LAUNCH] += fixed;
-    out->step_s += link + fixed;
+    QnEffects e;
+    QnCostSum sum = { 0 };
+    qn_effects_of(k, r, &e);
+    if (prompt)
+        add_count(&sum, prompt, r, k, e.log, 1);
+    add_count(&sum, c, r, k, e.log, times);
+    qn_cost_close(&sum, c, times + (prompt != NULL), r, k, e.log, out);
+    set_interval(&sum, r, k, &e, out);
     for (int i = 1; i < QN_LIMITS; i++)
         if (out->by_limit[i] > out->by_limit[out->limit])
             out->limit = (QnLimit)i;
-    out->low_s = out->step_s * exp(-tier[QN_COEF_SPREAD]);
-    out->high_s = out->step_s * exp(tier[QN_COEF_SPREAD]);
-    out->mfu = c->flops / (out->step_s * peak);
+    out->mfu = (c->flops * times + (prompt ? prompt->flops : 0)) / (out->step_s * peak);
     set_memory(c, r, out);
     out->power_w = power_w(r, out);
     return QN_OK;
+}
+
+QnStatus qn_cost_step(const QnCount *c, const QnCostRequest *r, const QnCoefs *k, QnCostResult *out)
+{
+    return qn_cost_steps(NULL, c, 1, r, k, out);
 }

@@ -38,7 +38,47 @@ typedef struct QnCostRequest {
     QnTier tier;
     bool train;
     bool no_update; /* forward and backward alone */
+    /* What the run is, where that is known; NULL: not */
+    const char *model, *family, *framework;
+    double copied_bytes; /* from the host in each step, which waits for it */
+    bool bridged;        /* NVLink between pairs of cards that have a bridge for it */
+    bool one_process;    /* weights go out from one device and gradients back to it, each step */
 } QnCostRequest;
+
+/* What a step's time is made of: factors of these are what effects (see effect.h) and coefficients
+ * are. */
+typedef enum QnTimePart {
+    QN_PART_PLAIN, /* arithmetic without matrix units */
+    QN_PART_TENSOR,
+    QN_PART_MEMORY,
+    QN_PART_GEMM, /* kernels by their kind, whatever bounds them */
+    QN_PART_CONV,
+    QN_PART_DEPTHWISE,
+    QN_PART_ATTENTION,
+    QN_PART_RECURRENT,
+    QN_PART_MOVE,
+    QN_PART_HOST,
+    QN_PART_LINK,
+    QN_PART_ALL,
+    QN_EFFECT_PARTS,
+    QN_PART_GEMM_RATE = QN_EFFECT_PARTS, /* of coefficients alone */
+    QN_PART_CONV_RATE,
+    QN_PART_DEPTHWISE_RATE,
+    QN_PART_ATTENTION_RATE,
+    QN_PART_RECURRENT_RATE,
+    QN_PART_MOVE_RATE,
+    QN_PART_GAP,
+    QN_PART_LAUNCH,
+    QN_PART_UPDATE,
+    QN_PART_STEP,
+    QN_PART_HALF_K,
+    QN_PART_STREAM,
+    QN_PART_SCATTER,
+    QN_PART_CACHE,
+    QN_PART_POWER,
+    QN_PARTS
+} QnTimePart;
+const char *qn_part_name(QnTimePart part); /* of those that effects have */
 
 typedef struct QnCostResult {
     double step_s;              /* expected */
@@ -50,12 +90,16 @@ typedef struct QnCostResult {
     double memory_bytes;  /* all terms and the reserve */
     double reserve_bytes; /* context, fragmentation */
     bool fits;
-    double power_w; /* of all cards */
+    double power_w;   /* of all cards */
+    double deviation; /* standard, of the step's logarithm */
 } QnCostResult;
 
 /* An error says what the device cannot do. */
 QnStatus qn_cost_step(const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
                       QnCostResult *out);
+/* A prompt's step (NULL: none) and `times` steps of c after it, as serving takes them. */
+QnStatus qn_cost_steps(const QnCount *prompt, const QnCount *c, double times,
+                       const QnCostRequest *r, const QnCoefs *k, QnCostResult *out);
 /* One kernel of it, as qn_cost_step reckons; the device must have a peak rate. */
 typedef struct QnWorkCost {
     double compute_s, memory_s, launch_s; /* each alone */
@@ -63,6 +107,36 @@ typedef struct QnWorkCost {
     QnLimit limit;
 } QnWorkCost;
 QnWorkCost qn_cost_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *k);
+
+/* ---- for fits: the same reckoning with its derivatives ---- */
+
+/* A kernel by what the data sheet alone says of it. */
+typedef struct QnCostItem {
+    QnWorkKind kind;
+    bool tensor;           /* runs on matrix units */
+    double compute;        /* seconds at peak rate, shape and waves reckoned in */
+    double per_k;          /* 1 / depth of the product, 0: none */
+    double memory, cached; /* seconds at the bandwidth: of what misses the cache, of what may hit */
+    double watts;          /* log of peak TFLOP/s for each watt of the limit */
+    double count;
+} QnCostItem;
+/* Of one count; items: c->n_work of them. Returns how many. */
+int64_t qn_cost_items(const QnCount *c, const QnCostRequest *r, QnCostItem *items);
+
+typedef struct QnCostSum {
+    double device_s;         /* without gaps */
+    double kernels, updates; /* launches */
+    double compute_s, memory_s;
+    double part_s[QN_PARTS]; /* d device_s / d log(part) */
+} QnCostSum;
+/* log: of QN_EFFECT_PARTS. */
+void qn_cost_add(QnCostSum *sum, const QnCostItem *items, int64_t n, const QnCostRequest *r,
+                 const QnCoefs *k, const double *log, double times);
+/* Seconds of it all; out may be NULL. `count` says what is reduced between devices. */
+double qn_cost_close(const QnCostSum *sum, const QnCount *count, double steps,
+                     const QnCostRequest *r, const QnCoefs *k, const double *log,
+                     QnCostResult *out);
+
 /* Peak rate of products, FLOP/s; 0: the data sheet has none. */
 double qn_cost_peak(const QnCard *card, QnNumbers p);
 

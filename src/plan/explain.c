@@ -57,11 +57,6 @@ int qn_explain_memory(const QnOffer *offer, QnMemoryTerm terms[QN_MEMORY_TERMS])
 
 /* ---- where the time goes ---- */
 
-static QnCostRequest request_of(const QnJob *job, const QnOffer *o)
-{
-    return (QnCostRequest){ o->card, o->n_cards, o->numbers, job->tier, job->train, false };
-}
-
 static void add(QnExplainPart *to, const QnWork *w, const QnWorkCost *c)
 {
     to->kind = w->kind;
@@ -94,7 +89,7 @@ static int by_seconds(const void *pa, const void *pb)
 static QnStatus split(QnExplain *e, const QnCoefs *k)
 {
     const QnCount *c = e->offer.count;
-    QnCostRequest r = request_of(&e->job, &e->offer);
+    QnCostRequest r = qn_offer_request(&e->job, &e->offer);
     double in_kernels = 0;
     e->parts = qn_alloc_array((size_t)c->n_work + 1, sizeof *e->parts);
     if (!e->parts)

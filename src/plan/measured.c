@@ -155,7 +155,10 @@ static bool read_unit(const Reading *r, const QnCount *c, QnMeasured *m)
     for (int i = 0; i < QN_COUNT(units); i++) {
         if (strcmp(r->cell[UNIT], units[i].unit) != 0)
             continue;
-        double items = units[i].tokens ? c->tokens : c->examples;
+        /* MLPerf logs tokens for GPT-3, whatever they are called */
+        bool tokens = units[i].tokens || (strstr(r->cell[FRAMEWORK], "MLPerf Training") &&
+                                          !strcmp(m->model, "gpt3_175b"));
+        double items = tokens ? c->tokens : c->examples;
         m->is_time = units[i].is_time;
         if (units[i].is_time)
             m->per_step = units[i].scale / (units[i].of_one ? items : 1);
@@ -224,10 +227,20 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
     m->request.no_update = strstr(cell[FLAG], "no optimizer step") != NULL;
     QnCountRequest q = { .train = m->request.train,
                          .low = qn_numbers_low(m->request.numbers, m->request.train),
+                         .unfused = qn_tier_is_eager(m->request.tier),
                          .batch = (int64_t)r->batch };
     if (!q.batch) /* what most scripts take */
         q.batch = model->family->batch ? model->family->batch : model->family->image ? 64 : 8;
     set_size(model->family, &size, &q);
+    m->request.model = model->name;
+    m->request.family = model->family->name;
+    m->request.framework = m->framework;
+    m->request.bridged = strstr(m->framework, "+NVLink") != NULL;
+    m->request.one_process = strstr(m->framework, "DataParallel") != NULL;
+    if (strstr(cell[FLAG], "includes H2D copy"))
+        m->request.copied_bytes =
+            12.0 * (double)q.batch * (double)(q.image ? q.image * q.image : 224 * 224);
+    m->times = 1;
     if (qn_counts_get(counts, model, &q, &m->count) != QN_OK)
         return "the graph cannot be built at this size";
     if (!read_unit(r, m->count, m))
@@ -325,5 +338,5 @@ QnStatus qn_measured_predict(const QnMeasured *m, const QnCoefs *k, QnCostResult
 {
     if (m->divided)
         return predict_divided(m, k, out);
-    return qn_cost_step(m->count, &m->request, k, out);
+    return qn_cost_steps(m->prompt, m->count, m->times, &m->request, k, out);
 }

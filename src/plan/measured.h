@@ -10,10 +10,12 @@
 typedef struct QnMeasured {
     const char *id, *model, *task, *gpu, *precision, *framework, *unit;
     int64_t line;
-    double value;               /* in `unit` */
-    bool is_time;               /* the unit is one of time, else of throughput */
-    const char *reason;         /* why it cannot be predicted; NULL: it can */
-    const QnCount *count;       /* of one device's step */
+    double value;          /* in `unit` */
+    bool is_time;          /* the unit is one of time, else of throughput */
+    const char *reason;    /* why it cannot be predicted; NULL: it can */
+    const QnCount *count;  /* of one device's step */
+    const QnCount *prompt; /* the step before `times` of those; NULL: none */
+    double times;
     const QnPublished *divided; /* where tensor, pipeline or context parallel is said; else NULL */
     QnCostRequest request;
     double per_step;   /* throughput = per_step / seconds; time = seconds * per_step */

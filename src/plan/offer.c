@@ -152,9 +152,20 @@ static void set_memory_range(const QnCount *held, QnOffer *o)
     o->memory_high = sure + 1.15 * held->activations + 1.5 * o->cost.reserve_bytes;
 }
 
+QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o)
+{
+    return (QnCostRequest){ .card = o->card,
+                            .n_cards = o->n_cards,
+                            .numbers = o->numbers,
+                            .tier = job->tier,
+                            .train = job->train,
+                            .model = job->model ? job->model->name : NULL,
+                            .family = job->model ? job->model->family->name : NULL };
+}
+
 static QnStatus price_step(const QnJob *job, const QnCoefs *k, QnCount *c, QnOffer *o)
 {
-    QnCostRequest q = { o->card, o->n_cards, o->numbers, job->tier, job->train, false };
+    QnCostRequest q = qn_offer_request(job, o);
     double gather, host = move_out(job, o, c);
     QN_TRY(spread_out(job, o, c, &gather));
     if (qn_cost_step(c, &q, k, &o->cost) != QN_OK) {
@@ -189,6 +200,7 @@ static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, c
     QnCountRequest r = { .train = job->train,
                          .recompute = job->recompute,
                          .low = qn_numbers_low(out->numbers, job->train),
+                         .unfused = qn_tier_is_eager(job->tier),
                          .batch = batch,
                          .image = job->image,
                          .sequence = job->sequence };

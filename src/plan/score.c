@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOLDS = 5, SWEEPS = 12 };
+enum { FOLDS = 10 };
 
 /* ---- predictions ---- */
 
@@ -34,18 +34,29 @@ static void predict(QnScored *r, const QnCoefs *k)
     r->inside = m->measured_s >= c.low_s && m->measured_s <= c.high_s;
 }
 
+/* One fold from a fit that has not seen it. */
+static QnStatus predict_fold(const QnMeasuredSet *s, const bool *use, QnScore *out)
+{
+    QnStr table = { 0 };
+    QnCoefs k;
+    QnStatus st = qn_fit(s, use, &table);
+    if (st == QN_OK)
+        st = qn_coefs_parse(&k, "fit", qn_str_text(&table), table.n);
+    for (int64_t i = 0; i < s->n && st == QN_OK; i++)
+        if (!use[i])
+            predict(&out->rows[i], &k);
+    qn_str_fini(&table);
+    return st;
+}
+
 static QnStatus predict_folds(const QnMeasuredSet *s, QnHoldOut how, QnScore *out)
 {
     bool *use = qn_alloc((size_t)s->n + 1);
     QnStatus st = use ? QN_OK : QN_ENOMEM;
     for (int fold = 0; fold < FOLDS && st == QN_OK; fold++) {
-        QnCoefs k;
         for (int64_t i = 0; i < s->n; i++)
             use[i] = fold_of(held_out(&s->rows[i], how)) != fold;
-        st = qn_fit(s, use, SWEEPS, &k);
-        for (int64_t i = 0; i < s->n && st == QN_OK; i++)
-            if (!use[i])
-                predict(&out->rows[i], &k);
+        st = predict_fold(s, use, out);
     }
     qn_free(use);
     return st;
