@@ -81,15 +81,22 @@ typedef struct Size {
     int n;          /* 0: not said */
 } Size;
 
-/* "224", "800x1333", "832-1344", "128x128x128x4", "seq384"; the name of a data set stands for what
- * its model takes. Token streams ("in128/out128", "tg128") have their own model of cost, which is
- * not here. */
+/* "224", "800x1333", "832-1344", "128x128x128x4", "seq384", "tgt192/mem192"; the name of a data set
+ * stands for what its model takes. Token streams ("in128/out128", "tg128") have their own model of
+ * cost, which is not here. */
 static bool read_size(const char *text, Size *size)
 {
-    static const char *const sets[] = { "KiTS19" };
+    static const char *const sets[] = { "KiTS19",       "LibriSpeech", "Criteo",
+                                        "Criteo1TB-mh", "16.7s audio", "best MxNxK found" };
+    long first, second;
     *size = (Size){ 0 };
     if (!text[0])
         return true;
+    if (sscanf(text, "tgt%6ld/mem%6ld", &first, &second) == 2 ||
+        sscanf(text, "src%6ld/tgt%6ld", &first, &second) == 2) {
+        *size = (Size){ { first, second }, 2 };
+        return first > 0 && second > 0;
+    }
     for (int i = 0; i < QN_COUNT(sets); i++)
         if (!strcmp(text, sets[i]))
             return true;
@@ -114,6 +121,9 @@ static void set_size(const QnFamily *f, const Size *s, QnCountRequest *q)
 {
     if (!f->image) {
         q->sequence = s->dim[0];
+        q->context = s->dim[1];
+        if (f->token_batch)
+            q->batch = QN_MAX(1, q->batch / (q->sequence ? q->sequence : f->sequence));
         return;
     }
     int volume = f->depth && s->n > 2; /* slices come first, channels last */
@@ -145,13 +155,20 @@ static bool read_unit(const Reading *r, const QnCount *c, QnMeasured *m)
         bool is_time, tokens, of_one;
         double scale;
     } units[] = {
-        { "img/s", false, false, false, 1 },     { "seq/s", false, false, false, 1 },
-        { "samples/s", false, false, false, 1 }, { "volumes/s", false, false, false, 1 },
-        { "tok/s", false, true, false, 1 },      { "tok/s/GPU", false, true, true, 1 },
-        { "ms/batch", true, false, false, 1e3 }, { "ms/iter", true, false, false, 1e3 },
-        { "s/iter", true, false, false, 1 },     { "ms/img", true, false, true, 1e3 },
-        { "s/img", true, false, true, 1 },       { "ms_p90_latency", true, false, true, 1e3 },
+        { "img/s", false, false, false, 1 },       { "seq/s", false, false, false, 1 },
+        { "samples/s", false, false, false, 1 },   { "volumes/s", false, false, false, 1 },
+        { "tok/s", false, true, false, 1 },        { "tok/s/GPU", false, true, true, 1 },
+        { "ms/batch", true, false, false, 1e3 },   { "ms/iter", true, false, false, 1e3 },
+        { "s/iter", true, false, false, 1 },       { "ms/img", true, false, true, 1e3 },
+        { "s/img", true, false, true, 1 },         { "ms_p90_latency", true, false, true, 1e3 },
+        { "utt/s", false, false, false, 1 },       { "items/s", false, false, false, 1 },
+        { "mel_frames/s", false, true, false, 1 }, { "audio_samples/s", false, true, false, 1 },
     };
+    if (!strcmp(r->cell[UNIT], "TFLOPS")) {
+        m->per_step = 1e-12 * c->flops;
+        m->measured_s = m->per_step / m->value;
+        return true;
+    }
     for (int i = 0; i < QN_COUNT(units); i++) {
         if (strcmp(r->cell[UNIT], units[i].unit) != 0)
             continue;

@@ -58,6 +58,7 @@ struct QnFamily {
      * generate. */
     QnValue *(*generate)(QnNet *net, const QnModel *m, QnValue *x, const QnStepInput *in,
                          int64_t layers);
+    bool token_batch; /* batches are published in tokens */
     bool pairs; /* to each sequence belongs one of as many tokens that is wanted: both count */
     int layers; /* size[layers - 1] is the number of equal layers, 0: they are not equal */
     bool bends; /* work is not linear in the batch */
