@@ -84,6 +84,16 @@ static void test_published_work(void **state)
         /* with additions of elements, which are no products */
         { "efficientdet_d0", 0, 0, -1, 0, 2.54, 0.02, "Tan et al. 2020, table 2" },
         { "efficientdet_d4", 0, 0, -1, 0, 55, 0.02, "Tan et al. 2020, table 2" },
+        { "yolov5n", 0, 0, -1, 0, 4.5 / 2, 0, "Ultralytics" },
+        { "yolov5s", 0, 0, -1, 0, 16.5 / 2, 0, "Ultralytics" },
+        { "yolov5m", 0, 0, -1, 0, 49.0 / 2, 0, "Ultralytics" },
+        { "yolov5l", 0, 0, -1, 0, 109.1 / 2, 0, "Ultralytics" },
+        { "yolov5x", 0, 0, -1, 0, 205.7 / 2, 0, "Ultralytics" },
+        { "yolov5l6", 640, 640, -1, 0, 111.4 / 2, 0, "Ultralytics" },
+        { "yolov5l-seg", 0, 0, -1, 0, 147.7 / 2, 0, "Ultralytics" },
+        { "yolov5l_cls", 0, 0, -1, 0, 8.5 / 2, 0.02, "Ultralytics, with norms" },
+        { "yolov8n", 0, 0, -1, 0, 8.7 / 2, 0, "Ultralytics" },
+        { "yolov8x", 0, 0, -1, 0, 257.8 / 2, 0, "Ultralytics" },
         { "maskrcnn_r50_fpn", 800, 1280, 5, 2, 260.14, 0, "MMDetection 2" },
     };
     QnDevice *d = NULL;

@@ -26,6 +26,7 @@ static const QnModelList *const lists[] = {
     &qn_models_retinanet,
     &qn_models_rcnn,
     &qn_models_efficientdet,
+    &qn_models_yolo,
     /* clang-format on */
 };
 
