@@ -98,6 +98,8 @@ extern const QnModelList qn_models_transformer_xl, qn_models_translation, qn_mod
 /* classifiers of images */
 extern const QnModelList qn_models_vit;
 extern const QnModelList qn_models_beit;
+extern const QnModelList qn_models_swin;
+extern const QnModelList qn_models_maxvit;
 extern const QnModelList qn_models_inception, qn_models_inverted, qn_models_mobile,
     qn_models_branches, qn_models_regnet, qn_models_nfnet, qn_models_vit, qn_models_beit,
     qn_models_cait, qn_models_levit, qn_models_swin, qn_models_maxvit, qn_models_convnext,

@@ -104,6 +104,10 @@ QnValue *qn_block_mlp(QnNet *net, const char *name, QnValue *x, int64_t hidden, 
  * h rows and w columns. An error names a size that they do not fill. */
 QnValue *qn_block_windows(QnNet *net, QnValue *x, int64_t side);
 QnValue *qn_block_unwindow(QnNet *net, QnValue *x, int64_t side, int64_t h, int64_t w);
+/* Zeros behind the last rows and columns of (N,H,W,C), up to whole multiples of `side`. */
+QnValue *qn_block_pad_to(QnNet *net, QnValue *x, int64_t side);
+/* Row of a table of (2h-1)(2w-1) for each pair of places: (h*w,h*w). */
+QnValue *qn_block_differences(QnNet *net, int64_t h, int64_t w);
 /* A trained bias for each head and difference of places in a window of h x w elements:
  * (1,heads,h*w,h*w), from a table of (2h-1)(2w-1) rows. */
 QnValue *qn_block_relative_bias(QnNet *net, const char *name, int64_t h, int64_t w, int64_t heads);

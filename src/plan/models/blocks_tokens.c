@@ -137,8 +137,15 @@ QnValue *qn_block_unwindow(QnNet *net, QnValue *x, int64_t side, int64_t h, int6
     return qn_reshape(g, x, &QN_SHAPE(n, h, w, c));
 }
 
-/* Row of the table for each pair of places. */
-static QnValue *differences(QnNet *net, int64_t h, int64_t w)
+QnValue *qn_block_pad_to(QnNet *net, QnValue *x, int64_t side)
+{
+    int64_t h = qn_block_dim(x, 1), w = qn_block_dim(x, 2);
+    QnPadAttr a = { .before = { 4, { 0 } },
+                    .after = { 4, { 0, (side - h % side) % side, (side - w % side) % side, 0 } } };
+    return h % side || w % side ? qn_pad(net->g, x, &a) : x;
+}
+
+QnValue *qn_block_differences(QnNet *net, int64_t h, int64_t w)
 {
     int64_t n = h * w, *ids = qn_alloc_array((size_t)(n * n), sizeof *ids);
     if (!ids)
@@ -158,7 +165,7 @@ QnValue *qn_block_relative_bias(QnNet *net, const char *name, int64_t h, int64_t
     QnShape rows = QN_SHAPE((2 * h - 1) * (2 * w - 1), heads),
             all = QN_SHAPE(1, heads, h * w, h * w);
     QnValue *table = qn_block_table(net, name, &rows);
-    QnValue *bias = qn_embedding(g, table, differences(net, h, w));
+    QnValue *bias = qn_embedding(g, table, qn_block_differences(net, h, w));
     return qn_reshape(g, qn_transpose(g, bias, (QnInts){ 3, { 2, 0, 1 } }), &all);
 }
 

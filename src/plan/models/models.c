@@ -10,6 +10,8 @@ static const QnModelList *const lists[] = {
     &qn_models_cnn,
     &qn_models_inception,
     &qn_models_inverted,
+    &qn_models_maxvit,
+    &qn_models_swin,
     &qn_models_beit,
     &qn_models_vit,
     &qn_models_nfnet,
