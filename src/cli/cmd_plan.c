@@ -38,11 +38,12 @@ static int run(QnArgs *a)
 }
 
 /* A command of quern plan is one file with one of these and a row here. */
-extern const QnCommand qn_cmd_plan_devices, qn_cmd_plan_models;
+extern const QnCommand qn_cmd_plan_devices, qn_cmd_plan_models, qn_cmd_plan_cluster;
 
 static const QnCommand *const subs[] = {
     &qn_cmd_plan_devices,
     &qn_cmd_plan_models,
+    &qn_cmd_plan_cluster,
     NULL,
 };
 

@@ -254,7 +254,8 @@ static double send_s(const Context *c)
            qn_comm_s(&c->links, c->f, QN_COMM_ALL_GATHER, l->tensor, l->tensor, bytes);
 }
 
-/* What of the gradients' (and with ZeRO the weights') travel nobody hides. */
+/* What of the gradients' (and with ZeRO the weights') travel nobody hides; backward_s: of all
+ * micro-batches. */
 static double data_s(const Context *c, double params, double backward_s)
 {
     const QnSharding *l = c->l;
@@ -262,15 +263,19 @@ static double data_s(const Context *c, double params, double backward_s)
     if (d < 2)
         return 0;
     double factor = QN_MAX(c->t->compression, 1), gradients = 4 * params;
-    double all = qn_comm_compressed_s(&c->links, c->f, d, local, gradients, factor, c->bandwidth);
-    if (l->zero < 3)
-        return all * c->x[QN_FLEET_EXPOSED];
+    double m = (double)micro_batches(l), pieces = QN_MAX(1, stage_layers(c->s, l));
+    if (l->zero < 3) {
+        double all =
+            qn_comm_compressed_s(&c->links, c->f, d, local, gradients, factor, c->bandwidth);
+        if (!c->t->overlap)
+            return all * c->x[QN_FLEET_EXPOSED];
+        return QN_MAX(all / pieces, all - 0.9 * backward_s / m);
+    }
     /* weights are gathered forward and backward, for each micro-batch; behind the products */
     double gather = qn_comm_s(&c->links, c->f, QN_COMM_ALL_GATHER, d, local, 2 * params);
     double scatter = qn_comm_s(&c->links, c->f, QN_COMM_REDUCE_SCATTER, d, local, gradients);
-    double travel = (double)micro_batches(l) * (2 * gather + scatter),
-           pieces = 2.0 * (double)c->s->layers;
-    return QN_MAX(travel / QN_MAX(pieces, 1), travel - 0.9 * backward_s);
+    double travel = m * (2 * gather + scatter);
+    return QN_MAX(travel / (2 * pieces), travel - 0.9 * backward_s);
 }
 
 static void set_context(Context *c)
@@ -278,7 +283,8 @@ static void set_context(Context *c)
     const QnTraining *t = c->t;
     c->x = c->f->x;
     c->links = t->links;
-    c->links.network *= c->x[QN_FLEET_NETWORK];
+    if (!t->overlap) /* else chunks go one behind the other, each ring through its own card */
+        c->links.network *= c->x[QN_FLEET_NETWORK];
     c->rate = c->wide = qn_cost_peak(t->card, t->numbers) * qn_parallel_reach(t->card);
     if (t->numbers == QN_NUMBERS_FP8) { /* which reaches less: 0.71 of an H100's against 0.80 */
         c->wide = qn_cost_peak(t->card, QN_NUMBERS_BF16) * qn_parallel_reach(t->card);
@@ -305,7 +311,7 @@ static void set_pipeline(const Context *c, QnParallelResult *out)
     out->bubble_s = (all - slow) / l->interleave;
     out->host_share = pow(last.host / QN_MAX(slow, 1e-30), CORNER);
     if (p > 1)
-        out->pipeline_s = 2 * send_s(c) * (m * l->interleave + p - 1);
+        out->pipeline_s = 2 * send_s(c) * (c->t->overlap ? p - 1 : m * l->interleave + p - 1);
 }
 
 QnStatus qn_parallel_step(const QnSplit *s, const QnSharding *l, const QnTraining *t,

@@ -1,0 +1,277 @@
+/* quern plan cluster: the best layout of a training run for each number of devices. */
+#include "cli/plan_cluster.h"
+
+#include "base/term.h"
+#include "quern/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GPUS = QN_PLAN_OWN, NETWORK, MTBF, COMPRESSION, CSV };
+
+static const QnOption options[] = {
+    [QN_PLAN_GPU] = { "--gpu", 0, QN_OPTION_TEXT, "NAME", "the device (needed)", 0, 0 },
+    [GPUS] = { "--gpus", 0, QN_OPTION_TEXT, "N,N…N",
+               "how many: numbers, and ranges of powers of two; default 8…1024", 0, 0 },
+    [QN_PLAN_BATCH] = { "--batch", 0, QN_OPTION_TEXT, "N",
+                        "sequences or images of a step, on all devices together; default: 4 Mi "
+                        "tokens, or 8192 images",
+                        0, 0 },
+    [QN_PLAN_SEQUENCE] = { "--sequence", 0, QN_OPTION_INT, "N", "tokens of an example", 1,
+                           1 << 24 },
+    [QN_PLAN_TOKENS] = { "--tokens", 0, QN_OPTION_TEXT, "N",
+                         "tokens (or images) of the run: time, cost and failures of it", 0, 0 },
+    [QN_PLAN_PRECISION] = { "--precision", 0, QN_OPTION_TEXT, "NAME",
+                            "default bf16-amp, fp16-amp or fp32, as the device has it", 0, 0 },
+    [NETWORK] = { "--network", 0, QN_OPTION_TEXT, "GB/S",
+                  "of one device to other nodes; default: what nodes of its time have", 0, 0 },
+    [COMPRESSION] = { "--compression", 0, QN_OPTION_TEXT, "N",
+                      "gradients travel N times smaller; default 1", 0, 0 },
+    [MTBF] = { "--mtbf", 0, QN_OPTION_TEXT, "HOURS",
+               "of one device between failures; default 50000", 0, 0 },
+    [CSV] = { "--csv", 0, QN_OPTION_FLAG, NULL, "one line a number of devices", 0, 0 },
+    [QN_PLAN_DEVICES] = { "--devices", 0, QN_OPTION_TEXT, "FILE.csv",
+                          "devices besides those of the catalogue, in its columns", 0, 0 },
+    [QN_PLAN_JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a line", 0, 0 },
+};
+
+/* ---- what is asked ---- */
+
+static QnStatus add_count(QnClusterPlan *p, int64_t n)
+{
+    if (p->n_counts == QN_CLUSTER_MOST)
+        return qn_fail(QN_EUSAGE, "--gpus: more than %d numbers", QN_CLUSTER_MOST);
+    int at = p->n_counts;
+    while (at > 0 && p->counts_of[at - 1] > n)
+        at--;
+    if (at > 0 && p->counts_of[at - 1] == n)
+        return QN_OK;
+    memmove(&p->counts_of[at + 1], &p->counts_of[at],
+            (size_t)(p->n_counts - at) * sizeof *p->counts_of);
+    p->counts_of[at] = (int)n;
+    p->n_counts++;
+    return QN_OK;
+}
+
+static QnStatus read_one(const char **text, int64_t *n)
+{
+    char *end;
+    *n = strtoll(*text, &end, 10);
+    if (end == *text || *n < 1 || *n > 1 << 20)
+        return qn_fail(QN_EUSAGE,
+                       "--gpus: expected numbers from 1 to 1048576 such as 8…16384 or "
+                       "8,64,96, found '%s'",
+                       *text);
+    *text = end;
+    return QN_OK;
+}
+
+/* "8…1024", "8..1024", "8-1024": length of the mark between two numbers; 0: none. */
+static size_t range_mark(const char *text)
+{
+    static const char *const marks[] = { "…", "...", "..", "-" };
+    for (int i = 0; i < QN_COUNT(marks); i++)
+        if (!strncmp(text, marks[i], strlen(marks[i])))
+            return strlen(marks[i]);
+    return 0;
+}
+
+static QnStatus read_counts(const char *text, QnClusterPlan *p)
+{
+    for (;;) {
+        int64_t first, last;
+        QN_TRY(read_one(&text, &first));
+        size_t mark = range_mark(text);
+        last = first;
+        text += mark;
+        if (mark)
+            QN_TRY(read_one(&text, &last));
+        if (last < first)
+            return qn_fail(QN_EUSAGE, "--gpus: %lld…%lld goes downwards", (long long)first,
+                           (long long)last);
+        QN_TRY(add_count(p, first));
+        QN_TRY(add_count(p, last));
+        for (int64_t n = 1; n <= last; n *= 2)
+            if (n >= first)
+                QN_TRY(add_count(p, n));
+        if (!*text)
+            return QN_OK;
+        if (*text != ',')
+            return qn_fail(QN_EUSAGE, "--gpus: found '%s' behind a number", text);
+        text++;
+    }
+}
+
+static QnStatus read_numbers(const QnArgs *a, const QnCard *card, QnNumbers *out)
+{
+    const char *text = a->text[QN_PLAN_PRECISION];
+    if (text)
+        return qn_numbers_find(text, out);
+    *out = card->bf16 > 0   ? QN_NUMBERS_BF16_AMP
+           : card->fp16 > 0 ? QN_NUMBERS_FP16_AMP
+                            : QN_NUMBERS_FP32;
+    return QN_OK;
+}
+
+/* Rent, or a bought device over three years at half of the hours, with its part of a host. */
+static double usd_hour(const QnCard *card)
+{
+    if (card->cloud_usd > 0)
+        return card->cloud_usd;
+    if (!(card->price_usd > 0))
+        return 0;
+    return 2 * card->price_usd * 0.7 / (3 * 8760 * 0.5) + 0.15e-3 * card->tdp_w;
+}
+
+static QnStatus read_batch(const QnArgs *a, QnClusterPlan *p)
+{
+    double batch;
+    int64_t length = p->split.sequence;
+    int64_t usual = length ? QN_MAX(1, ((int64_t)4 << 20) / length) : 8192;
+    QN_TRY(qn_plan_number(a, QN_PLAN_BATCH, (double)usual, &batch));
+    if (batch < 1 || batch > 1 << 24 || batch != (double)(int64_t)batch)
+        return qn_fail(QN_EUSAGE, "--batch: expected a whole number from 1 to 16,777,216");
+    p->job.global_batch = (int64_t)batch;
+    return QN_OK;
+}
+
+static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
+{
+    QnClusterJob *job = &p->job;
+    double network;
+    const QnModel *model;
+    if (!a->text[QN_PLAN_GPU])
+        return qn_fail(QN_EUSAGE, "--gpu: say which device; 'quern plan devices' lists them");
+    QN_TRY(qn_model_find(a->positional[0], &model));
+    QN_TRY(qn_catalogue_find(&p->catalogue, a->text[QN_PLAN_GPU], &p->card));
+    QN_TRY(read_counts(a->text[GPUS] ? a->text[GPUS] : "8..1024", p));
+    if (a->number[QN_PLAN_SEQUENCE] && model->family->image)
+        return qn_fail(QN_EUSAGE, "--sequence: %s takes images", model->name);
+    QN_TRY(qn_plan_number(a, NETWORK, 0, &network));
+    QN_TRY(qn_plan_number(a, QN_PLAN_TOKENS, 0, &job->items));
+    QN_TRY(qn_plan_number(a, MTBF, 50000, &job->mtbf_hours));
+    job->training = (QnTraining){ .card = p->card,
+                                  .links = qn_links_of(p->card, network),
+                                  .flash = true,
+                                  .overlap = true,
+                                  .host = 0.3 };
+    QN_TRY(qn_plan_number(a, COMPRESSION, 1, &job->training.compression));
+    if (!(job->mtbf_hours > 0) || !(job->training.compression >= 1))
+        return qn_fail(QN_EUSAGE, "--mtbf must be above 0, --compression at least 1");
+    QN_TRY(read_numbers(a, p->card, &job->training.numbers));
+    if (!(qn_cost_peak(p->card, job->training.numbers) > 0))
+        return qn_fail(QN_EUSAGE, "%s: its data sheet has no rate for %s", p->card->name,
+                       qn_numbers_name(job->training.numbers));
+    QN_TRY(qn_split_open(&p->split, p->arena, p->counts, model, a->number[QN_PLAN_SEQUENCE],
+                         qn_numbers_low(job->training.numbers, true)));
+    job->split = &p->split;
+    job->counts = p->counts;
+    job->coefs = &p->coefs;
+    job->store_gbs = 2;
+    job->store_most_gbs = 500;
+    job->restart_s = 300;
+    job->usd_hour = usd_hour(p->card);
+    return read_batch(a, p);
+}
+
+/* ---- the search ---- */
+
+static QnStatus search(QnClusterPlan *p)
+{
+    const QnClusterPoint *first = NULL;
+    for (int i = 0; i < p->n_counts; i++) {
+        QnClusterPoint *at = &p->points[i];
+        QN_TRY(qn_cluster_search(&p->job, p->counts_of[i], at));
+        if (!at->found)
+            continue;
+        first = first ? first : at;
+        at->efficiency = at->items_s / at->n / (first->items_s / first->n);
+    }
+    return QN_OK;
+}
+
+/* What would fit where nothing does: more of the same device, or one with more memory. */
+static QnStatus search_way_out(QnClusterPlan *p)
+{
+    int most = p->counts_of[p->n_counts - 1];
+    for (int64_t n = 1; n <= 65536 && !p->more.found; n *= 2)
+        if (n > most)
+            QN_TRY(qn_cluster_search(&p->job, (int)n, &p->more));
+    for (int i = 0; i < p->catalogue.n_cards; i++) {
+        const QnCard *card = &p->catalogue.cards[i];
+        QnClusterJob job = p->job;
+        QnClusterPoint at;
+        job.training.card = card;
+        job.training.links = qn_links_of(card, 0);
+        job.usd_hour = usd_hour(card);
+        if (card->memory_gb <= p->card->memory_gb || !(job.usd_hour > 0) ||
+            !(qn_cost_peak(card, job.training.numbers) > 0))
+            continue;
+        QN_TRY(qn_cluster_search(&job, most, &at));
+        double cost = at.found ? job.usd_hour / at.items_s : 0;
+        if (at.found && (!p->other || cost < p->other_usd)) {
+            p->other = card;
+            p->other_usd = cost;
+            p->other_point = at;
+        }
+    }
+    return QN_OK;
+}
+
+static bool any_found(const QnClusterPlan *p)
+{
+    for (int i = 0; i < p->n_counts; i++)
+        if (p->points[i].found)
+            return true;
+    return false;
+}
+
+static QnStatus plan(const QnArgs *a, QnClusterPlan *p)
+{
+    QN_TRY(qn_coefs_open(&p->coefs));
+    QN_TRY(qn_plan_catalogue(a, &p->catalogue));
+    QN_TRY(qn_device_open_named("null", NULL, &p->device));
+    p->counts = qn_counts_new(p->device);
+    p->arena = qn_arena_new();
+    p->points = qn_alloc_array(QN_CLUSTER_MOST, sizeof *p->points);
+    if (!p->counts || !p->arena || !p->points)
+        return QN_ENOMEM;
+    QN_TRY(read_job(a, p));
+    QN_TRY(search(p));
+    if (!any_found(p))
+        QN_TRY(search_way_out(p));
+    return qn_cluster_print(a, p, a->text[CSV] != NULL);
+}
+
+static int run(QnArgs *a)
+{
+    QnClusterPlan *p = qn_alloc(sizeof *p);
+    QnStatus st = p ? plan(a, p) : QN_ENOMEM;
+    bool found = st == QN_OK && any_found(p);
+    if (p) {
+        qn_counts_free(p->counts);
+        qn_arena_free(p->arena);
+        qn_device_close(p->device);
+        qn_catalogue_fini(&p->catalogue);
+        qn_free(p->points);
+    }
+    qn_free(p);
+    if (st != QN_OK)
+        return qn_cli_fail(a);
+    return found ? QN_EXIT_OK : QN_EXIT_USAGE;
+}
+
+const QnCommand qn_cmd_plan_cluster = {
+    .name = "plan cluster",
+    .summary = "Find the best way to share a training run among many devices",
+    .usage = "MODEL --gpu NAME [--gpus 8…16384] [options]",
+    .examples = "  quern plan cluster gpt3_175b --gpu \"H100 SXM5\" --gpus 64…4096 --tokens 300G\n"
+                "  quern plan cluster llama2_7b --gpu \"A100 SXM4 80GB\" --gpus 8,16,96 --csv\n"
+                "  quern plan cluster resnet101 --gpu \"V100 SXM2 16GB\" --network 1.5\n",
+    .options = options,
+    .n_options = QN_COUNT(options),
+    .min_positional = 1,
+    .max_positional = 1,
+    .run = run,
+};

@@ -1,0 +1,30 @@
+/* quern plan cluster: what its two files share. */
+#ifndef QN_CLI_PLAN_CLUSTER_H
+#define QN_CLI_PLAN_CLUSTER_H
+
+#include "cli/plan.h"
+#include "plan/cluster.h"
+
+enum { QN_CLUSTER_MOST = 64 }; /* numbers of devices */
+
+typedef struct QnClusterPlan {
+    QnCatalogue catalogue;
+    QnDevice *device;
+    QnCounts *counts;
+    QnArena *arena;
+    QnCoefs coefs;
+    QnSplit split;
+    const QnCard *card;
+    QnClusterJob job;
+    int counts_of[QN_CLUSTER_MOST + 1], n_counts;
+    QnClusterPoint *points;
+    /* where nothing fits */
+    QnClusterPoint more;
+    const QnCard *other;
+    double other_usd; /* of an item, by the second and device */
+    QnClusterPoint other_point;
+} QnClusterPlan;
+
+QnStatus qn_cluster_print(const QnArgs *a, const QnClusterPlan *p, bool csv);
+
+#endif
