@@ -93,7 +93,8 @@ QnValue *qn_step_image(QnNet *net, const QnStepInput *in);
 QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
 
 /* text, speech, series */
-extern const QnModelList qn_models_transformer_xl, qn_models_translation, qn_models_waveglow;
+extern const QnModelList qn_models_transformer_xl, qn_models_translation, qn_models_waveglow,
+    qn_models_checkpoints;
 
 /* classifiers of images */
 extern const QnModelList qn_models_vit;

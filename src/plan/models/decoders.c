@@ -5,7 +5,7 @@ enum { LLAMA = QN_DECODER_GATED | QN_DECODER_RMS, GPT = QN_DECODER_TIED | QN_DEC
 enum {
     GPTJ = QN_DECODER_PARALLEL | QN_DECODER_FEED_BIAS | QN_DECODER_NORM_BIAS | QN_DECODER_HEAD_BIAS,
     NEOX = QN_DECODER_PARALLEL | QN_DECODER_TWO_NORMS | QN_DECODER_BIAS,
-    FALCON = QN_DECODER_TIED | QN_DECODER_PARALLEL | QN_DECODER_NORM_BIAS,
+    FALCON = QN_DECODER_TIED | QN_DECODER_PARALLEL | QN_DECODER_TWO_NORMS | QN_DECODER_NORM_BIAS,
 };
 
 #define GPT2(name, layers, width, heads, params)                                                   \
@@ -43,6 +43,15 @@ static const QnModel models[] = {
     GPT3("gpt_145.6b", 80, 12288, 96, 145600, "Narayanan et al. 2021, table 1"),
     GPT3("gpt_310.1b", 96, 16384, 128, 310100, "Narayanan et al. 2021, table 1"),
     GPT3("gpt_529.6b", 105, 20480, 128, 529600, "Narayanan et al. 2021, table 1"),
+    GPT3("gpt_h1024_l12", 12, 1024, 16, 205.7, "Narayanan et al. 2021, equation 2"),
+    GPT3("gpt_h1024_l16", 16, 1024, 16, 256.1, "Narayanan et al. 2021, equation 2"),
+    GPT3("gpt_h1024_l20", 20, 1024, 16, 306.5, "Narayanan et al. 2021, equation 2"),
+    GPT3("gpt_h1024_l24", 24, 1024, 16, 356.8, "Narayanan et al. 2021, equation 2"),
+    GPT3("gpt_h2048_l12", 12, 2048, 16, 713.4, "Narayanan et al. 2021, equation 2"),
+    GPT3("gpt_h2048_l16", 16, 2048, 16, 914.8, "Narayanan et al. 2021, equation 2"),
+    GPT3("gpt_h2048_l20", 20, 2048, 16, 1116.2, "Narayanan et al. 2021, equation 2"),
+    GPT3("gpt_h2048_l24", 24, 2048, 16, 1317.7, "Narayanan et al. 2021, equation 2"),
+    GPT3("gpt_22b", 48, 6144, 64, 22074, "Narayanan et al. 2021, equation 2"),
     GPT3("gpt_1t", 128, 25600, 160, 1008000, "Narayanan et al. 2021, table 1"),
     GPT3("mtnlg_530b", 105, 20480, 128, 530000, "Smith et al. 2022"),
     GPT3("gpt3_175b", 96, 12288, 96, 174600, "Brown et al. 2020, table 2.1"),

@@ -19,6 +19,7 @@ static const QnModelList *const lists[] = {
     &qn_models_branches,
     &qn_models_mobile,
     &qn_models_decoder,
+    &qn_models_checkpoints,
     &qn_models_transformer_xl,
     &qn_models_translation,
     &qn_models_waveglow,
