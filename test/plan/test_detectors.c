@@ -94,6 +94,15 @@ static void test_published_work(void **state)
         { "yolov5l_cls", 0, 0, -1, 0, 8.5 / 2, 0.02, "Ultralytics, with norms" },
         { "yolov8n", 0, 0, -1, 0, 8.7 / 2, 0, "Ultralytics" },
         { "yolov8x", 0, 0, -1, 0, 257.8 / 2, 0, "Ultralytics" },
+        { "yolov3_416", 0, 0, -1, 0, 65.9 / 2, 0, "Darknet" },
+        { "yolov3_spp_608", 0, 0, -1, 0, 141.5 / 2, 0, "Darknet" },
+        { "yolov3_tiny_416", 0, 0, -1, 0, 5.6 / 2, 0, "Darknet" },
+        { "yolov4_608", 0, 0, -1, 0, 128.5 / 2, 0, "Darknet" },
+        { "yolov4_416", 0, 0, -1, 0, 60.1 / 2, 0, "Darknet" },
+        { "yolov4_csp_512", 0, 0, -1, 0, 77 / 2.0, 0, "Darknet" },
+        { "yolov4_csp_512", 640, 640, -1, 0, 120 / 2.0, 0, "Darknet" },
+        { "yolov4_tiny_416", 0, 0, -1, 0, 6.9 / 2, 0, "Darknet" },
+        { "yolov4x_mish_640", 0, 0, -1, 0, 221 / 2.0, 0, "Darknet" },
         { "maskrcnn_r50_fpn", 800, 1280, 5, 2, 260.14, 0, "MMDetection 2" },
     };
     QnDevice *d = NULL;

@@ -30,6 +30,7 @@ static const QnModelList *const lists[] = {
     &qn_models_rcnn,
     &qn_models_efficientdet,
     &qn_models_yolo,
+    &qn_models_darknet,
     /* clang-format on */
 };
 
