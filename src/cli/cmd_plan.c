@@ -37,14 +37,26 @@ static int run(QnArgs *a)
     return st == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, NULL); /* files may be unsupported */
 }
 
-/* A command of quern plan is one file with one of these and a row here. */
-extern const QnCommand qn_cmd_plan_devices, qn_cmd_plan_models, qn_cmd_plan_cluster;
+/* A command of quern plan is one file with one of these and a name here. */
+/* clang-format off */
+#define QN_PLAN_COMMANDS(X)                                                                        \
+    X(upgrade)                                                                                     \
+    X(break_even)                                                                                  \
+    X(edge)                                                                                        \
+    X(cluster)                                                                                     \
+    X(devices)                                                                                     \
+    X(models)
+/* clang-format on */
+
+#define QN_X(name) extern const QnCommand qn_cmd_plan_##name;
+QN_PLAN_COMMANDS(QN_X)
+#undef QN_X
 
 static const QnCommand *const subs[] = {
-    &qn_cmd_plan_devices,
-    &qn_cmd_plan_models,
-    &qn_cmd_plan_cluster,
-    NULL,
+#define QN_X(name) &qn_cmd_plan_##name,
+    QN_PLAN_COMMANDS(QN_X)
+#undef QN_X
+        NULL,
 };
 
 const QnCommand qn_cmd_plan = {

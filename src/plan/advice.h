@@ -39,13 +39,13 @@ typedef struct QnOffer {
     QnNumbers numbers;
     int64_t batch, accumulate;
     bool recompute, offload, shard;
-    QnCostResult cost;              /* of an update: all its micro-batches */
-    const QnCount *count;           /* of one device's micro-batch; lives as long as the counts */
-    double items_s, low_s, high_s;  /* of all cards together, and its interval */
-    double hours, kwh, usd;         /* of the job; usd 0: neither rent nor price is known */
-    double usd_per_hour;            /* of all cards; 0: neither rent nor price is known */
-    bool rented;                    /* usd is rent; else purchase by the hour, and electricity */
-    bool waits;                     /* for examples: the loader is what limits */
+    QnCostResult cost;             /* of an update: all its micro-batches */
+    const QnCount *count;          /* of one device's micro-batch; lives as long as the counts */
+    double items_s, low_s, high_s; /* of all cards together, and its interval */
+    double hours, kwh, usd;        /* of the job; usd 0: neither rent nor price is known */
+    double usd_per_hour;           /* of all cards; 0: neither rent nor price is known */
+    bool rented;                   /* usd is rent; else purchase by the hour, and electricity */
+    const char *waits; /* what keeps examples from coming: "loader"; NULL: they do come */
     double memory_low, memory_high; /* bytes, what cost.memory_bytes may turn out to be */
     const char *term;               /* the largest part of its memory */
     char error[160];                /* why there is nothing of the above; "" otherwise */

@@ -176,6 +176,16 @@ static QnStatus unknown(const QnCatalogue *c, const char *name, const char *cons
                    name);
 }
 
+/* "RTX 3060" is "RTX 3060 12GB" rather than "RTX 3060 Ti". */
+static bool is_but_for_memory(const char *card, const char *name)
+{
+    size_t n = strlen(name);
+    if (strncasecmp(card, name, n) != 0 || card[n] != ' ')
+        return false;
+    size_t digits = strspn(card + n + 1, "0123456789");
+    return digits && !strcasecmp(card + n + 1 + digits, "GB");
+}
+
 QnStatus qn_catalogue_find(const QnCatalogue *c, const char *name, const QnCard **out)
 {
     const char *parts[2] = { 0 };
@@ -194,5 +204,15 @@ QnStatus qn_catalogue_find(const QnCatalogue *c, const char *name, const QnCard 
         n++;
         *out = &c->cards[i];
     }
-    return n == 1 ? QN_OK : unknown(c, name, parts, n);
+    const QnCard *sized = NULL;
+    int n_sized = 0;
+    for (int i = 0; i < c->n_cards && n > 1; i++) {
+        if (is_but_for_memory(c->cards[i].name, name)) {
+            n_sized++;
+            sized = &c->cards[i];
+        }
+    }
+    if (n_sized == 1)
+        *out = sized;
+    return n == 1 || n_sized == 1 ? QN_OK : unknown(c, name, parts, n);
 }

@@ -16,9 +16,9 @@ double qn_offer_room(const QnOffer *o)
 
 const char *qn_offer_limit(const QnOffer *o)
 {
-    return o->waits                           ? "loader"
-           : o->cost.limit == QN_LIMIT_MEMORY ? "memory bandwidth"
-                                              : qn_limit_name(o->cost.limit);
+    if (o->waits)
+        return o->waits;
+    return o->cost.limit == QN_LIMIT_MEMORY ? "memory bandwidth" : qn_limit_name(o->cost.limit);
 }
 
 static const char *largest_term(const QnCount *c)

@@ -1,0 +1,257 @@
+/* quern plan edge: one example at a time on small devices. */
+#include "cli/plan.h"
+#include "cli/plan_columns.h"
+#include "cli/plan_sink.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LATENCY = QN_PLAN_OWN, FPS };
+enum { SMALL_W = 75 }; /* what a slot gives without a cable */
+
+static const QnOption options[] = {
+    QN_PLAN_OPTIONS_MODEL,
+    QN_PLAN_OPTIONS_OUTPUT,
+    [QN_PLAN_GPU] = QN_PLAN_TEXT("--gpu", "NAME,…",
+                                 "devices; default: those of class edge, and others up to --power"),
+    [QN_PLAN_POWER] = QN_PLAN_TEXT("--power", "W", "the most that a device may draw; default 75"),
+    [QN_PLAN_PRICE] = QN_PLAN_TEXT("--price", "[NAME=]USD,…", "price of a device"),
+    [QN_PLAN_BUDGET] = QN_PLAN_TEXT("--budget", "USD", "the price at most"),
+    [LATENCY] = QN_PLAN_TEXT("--latency", "MS", "the milliseconds at most that a frame may take"),
+    [FPS] = QN_PLAN_TEXT("--fps", "N", "the frames a second that are needed"),
+};
+
+typedef struct Edge {
+    QnPlanTable table;
+    double latency_ms, fps; /* needed; 0: not said */
+    int best;               /* of the offers; -1: none does */
+} Edge;
+
+static double joule_a_frame(const QnOffer *o)
+{
+    return o->cost.power_w * o->cost.step_s;
+}
+
+static double frames_of(const QnOffer *o)
+{
+    return (double)o->batch / o->cost.step_s;
+}
+
+static bool can(const QnOffer *o)
+{
+    return !o->error[0] && o->cost.fits;
+}
+
+static bool does(const Edge *e, const QnOffer *o)
+{
+    const QnJob *job = &e->table.job;
+    return can(o) && !(e->latency_ms > 0 && 1e3 * o->cost.step_s > e->latency_ms) &&
+           !(e->fps > 0 && frames_of(o) < e->fps) &&
+           !(job->power_w > 0 && o->cost.power_w > job->power_w) &&
+           !(job->budget_usd > 0 &&
+             !(o->card->price_usd > 0 && o->card->price_usd <= job->budget_usd));
+}
+
+/* The cheapest that does where something is asked, else the one with most frames a joule. */
+static void choose(Edge *e)
+{
+    const QnOffer *all = e->table.offers;
+    bool by_price = e->latency_ms > 0 || e->fps > 0;
+    e->best = -1;
+    for (int i = 0; i < e->table.n; i++) {
+        if (!does(e, &all[i]))
+            continue;
+        const QnOffer *best = e->best < 0 ? NULL : &all[e->best];
+        double price = all[i].card->price_usd > 0 ? all[i].card->price_usd : HUGE_VAL;
+        double least = best && best->card->price_usd > 0 ? best->card->price_usd : HUGE_VAL;
+        if (!best || (by_price && price != least ? price < least
+                                                 : joule_a_frame(&all[i]) < joule_a_frame(best)))
+            e->best = i;
+    }
+}
+
+static void sort(Edge *e)
+{
+    QnOffer *all = e->table.offers;
+    for (int i = 1; i < e->table.n; i++) {
+        QnOffer o = all[i];
+        int k = i;
+        for (; k > 0; k--) {
+            const QnOffer *was = &all[k - 1];
+            bool before = can(&o) != can(was) ? can(&o)
+                          : can(&o)           ? joule_a_frame(&o) < joule_a_frame(was)
+                                              : strcmp(o.card->name, was->card->name) < 0;
+            if (!before)
+                break;
+            all[k] = all[k - 1];
+        }
+        all[k] = o;
+    }
+}
+
+static QnStatus price(const QnArgs *a, Edge *e)
+{
+    QnPlanTable *t = &e->table;
+    double most = t->job.power_w > 0 ? t->job.power_w : SMALL_W;
+    if (a->text[QN_PLAN_GPU])
+        return qn_plan_table_price(t, a);
+    for (int i = 0; i < t->catalogue.n_cards; i++) {
+        const QnCard *card = &t->catalogue.cards[i];
+        bool small = card->tdp_w > 0 && card->tdp_w <= most;
+        if (strcmp(card->kind, "edge") != 0 && !small)
+            continue;
+        QN_TRY(qn_offer_price(t->counts, &t->job, card, 1, &t->coefs, &t->offers[t->n]));
+        t->n++;
+    }
+    return QN_OK;
+}
+
+/* ---- printing ---- */
+
+enum { DEVICE, NUMBERS, MEMORY, TIME, RANGE, FRAMES, WATTS, PER_JOULE, PRICE, LIMIT, COLUMNS };
+
+static const QnColumn columns[COLUMNS] = {
+    [DEVICE] = { "device", 'l', 0 },       [NUMBERS] = { "precision", 'l', 5 },
+    [MEMORY] = { "memory", 'l', 4 },       [TIME] = { "latency", 'r', 0 },
+    [RANGE] = { "80 % interval", 'l', 6 }, [FRAMES] = { "frames/s", 'r', 0 },
+    [WATTS] = { "watts", 'r', 1 },         [PER_JOULE] = { "frames/J", 'r', 2 },
+    [PRICE] = { "price", 'r', 3 },         [LIMIT] = { "limited by", 'l', 7 },
+};
+
+static QnStatus add_row(QnColumns *c, const Edge *e, const QnOffer *o, QnRowStyle style)
+{
+    double part = o->cost.memory_bytes / qn_offer_room(o);
+    QnStr *cell = qn_columns_row(c, style, o->error[0] ? o->error : NULL);
+    char rate[QN_STR_NUMBER];
+    (void)e;
+    if (!cell)
+        return QN_ENOMEM;
+    qn_str_add(&cell[DEVICE], o->card->name);
+    if (o->error[0])
+        return QN_OK;
+    qn_str_add(&cell[NUMBERS], qn_numbers_name(o->numbers));
+    if (!o->cost.fits) {
+        qn_str_printf(&cell[MEMORY], "no: %.3gx, %s", part, o->term);
+        return QN_OK;
+    }
+    qn_str_printf(&cell[MEMORY], "%.0f %%", 100 * part);
+    qn_str_printf(&cell[TIME], "%.3g ms", 1e3 * o->cost.step_s);
+    qn_str_printf(&cell[RANGE], "%.3g to %.3g", 1e3 * o->cost.low_s, 1e3 * o->cost.high_s);
+    qn_str_add(&cell[FRAMES], qn_str_si(rate, frames_of(o)));
+    qn_str_printf(&cell[WATTS], "%.3g", o->cost.power_w);
+    qn_str_printf(&cell[PER_JOULE], "%.3g", (double)o->batch / joule_a_frame(o));
+    if (o->card->price_usd > 0)
+        qn_str_printf(&cell[PRICE], "$%.0f", o->card->price_usd);
+    qn_str_add(&cell[LIMIT], qn_offer_limit(o));
+    return QN_OK;
+}
+
+/* What is asked, and nothing does it: how near the best comes. */
+static QnStatus refuse(const Edge *e)
+{
+    const QnOffer *all = e->table.offers, *fast = NULL;
+    for (int i = 0; i < e->table.n; i++)
+        if (can(&all[i]) && (!fast || all[i].cost.step_s < fast->cost.step_s))
+            fast = &all[i];
+    if (!fast)
+        return qn_fail(QN_EUSAGE,
+                       "%s fits into none of these devices; --precision int8, a smaller "
+                       "--image or another --power may help",
+                       e->table.job.model->name);
+    return qn_fail(QN_EUSAGE,
+                   "none of these devices is within all limits; the fastest is %s: %.3g ms, "
+                   "%.3g frames a second, %.3g W",
+                   fast->card->name, 1e3 * fast->cost.step_s, frames_of(fast), fast->cost.power_w);
+}
+
+static QnStatus print(const Edge *e)
+{
+    const QnPlanTable *t = &e->table;
+    QnColumns c = { .column = columns, .n = COLUMNS };
+    QnStatus st = QN_OK;
+    printf("%s, inference under %s, batch %lld\n", t->job.model->name, qn_tier_name(t->job.tier),
+           (long long)t->job.batch);
+    for (int i = 0; i < t->n && st == QN_OK; i++)
+        st = add_row(&c, e, &t->offers[i],
+                     i == e->best              ? QN_ROW_BEST
+                     : !does(e, &t->offers[i]) ? QN_ROW_FAINT
+                                               : QN_ROW_PLAIN);
+    if (st == QN_OK)
+        st = qn_columns_print(&c, stdout);
+    qn_columns_fini(&c);
+    QN_TRY(st);
+    if (e->best < 0)
+        return refuse(e);
+    const QnOffer *o = &t->offers[e->best];
+    printf("\ntake %s: %.3g ms (%.3g to %.3g) in %s, %.3g W, %.3g frames a joule: %s\n",
+           o->card->name, 1e3 * o->cost.step_s, 1e3 * o->cost.low_s, 1e3 * o->cost.high_s,
+           qn_numbers_name(o->numbers), o->cost.power_w, (double)o->batch / joule_a_frame(o),
+           e->latency_ms > 0 || e->fps > 0 ? "the cheapest that does it"
+                                           : "the most work for its energy");
+    return QN_OK;
+}
+
+static QnStatus put_row(QnSink *s, const QnOffer *o)
+{
+    qn_sink_begin(s);
+    qn_sink_text(s, "device", o->card->name);
+    qn_sink_text(s, "precision", qn_numbers_name(o->numbers));
+    qn_sink_bool(s, "fits", can(o));
+    qn_sink_number(s, "memory_bytes", o->cost.memory_bytes);
+    qn_sink_number(s, "latency_ms", can(o) ? 1e3 * o->cost.step_s : NAN);
+    qn_sink_number(s, "latency_low_ms", can(o) ? 1e3 * o->cost.low_s : NAN);
+    qn_sink_number(s, "latency_high_ms", can(o) ? 1e3 * o->cost.high_s : NAN);
+    qn_sink_number(s, "frames_per_second", can(o) ? frames_of(o) : NAN);
+    qn_sink_number(s, "power_w", can(o) ? o->cost.power_w : NAN);
+    qn_sink_number(s, "frames_per_joule", can(o) ? (double)o->batch / joule_a_frame(o) : NAN);
+    qn_sink_number(s, "price_usd", o->card->price_usd > 0 ? o->card->price_usd : NAN);
+    qn_sink_text(s, "error", o->error);
+    return qn_sink_end(s);
+}
+
+static QnStatus print_rows(const QnArgs *a, const Edge *e)
+{
+    QnSink s = { .how = a->json ? QN_SINK_JSON : QN_SINK_HEAD };
+    if (!a->json && e->table.n)
+        QN_TRY(put_row(&s, &e->table.offers[0]));
+    s.how = a->json ? QN_SINK_JSON : QN_SINK_CSV;
+    for (int i = 0; i < e->table.n; i++)
+        QN_TRY(put_row(&s, &e->table.offers[i]));
+    return e->best < 0 ? refuse(e) : QN_OK;
+}
+
+static QnStatus answer(QnArgs *a, Edge *e)
+{
+    a->text[QN_PLAN_TASK] = "infer";
+    if (!a->text[QN_PLAN_BATCH])
+        a->text[QN_PLAN_BATCH] = "1";
+    QN_TRY(qn_plan_table_open(&e->table, a));
+    QN_TRY(qn_plan_number(a, LATENCY, 0, &e->latency_ms));
+    QN_TRY(qn_plan_number(a, FPS, 0, &e->fps));
+    QN_TRY(price(a, e));
+    sort(e);
+    choose(e);
+    return a->json || a->text[QN_PLAN_CSV] ? print_rows(a, e) : print(e);
+}
+
+static int run(QnArgs *a)
+{
+    Edge e = { 0 };
+    QnStatus st = answer(a, &e);
+    qn_plan_table_close(&e.table);
+    return st == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, NULL);
+}
+
+const QnCommand qn_cmd_plan_edge = {
+    .name = "plan edge",
+    .summary = "Latency, watts and frames a joule of inference on small devices",
+    .usage = "MODEL.onnx|NAME|RECIPE [options]",
+    .examples = "  quern plan edge mobilenet_v2 --fps 30\n"
+                "  quern plan edge model.onnx --latency 20 --budget 500 --stack tensorrt\n",
+    .options = options,
+    .n_options = QN_COUNT(options),
+    .min_positional = 1,
+    .max_positional = 1,
+    .run = run,
+};

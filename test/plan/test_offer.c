@@ -1,0 +1,158 @@
+/* Offers: micro-batches, the loader, remedies where nothing fits, more devices. */
+#include "test.h"
+
+#include "plan/advice.h"
+#include "quern/plan.h"
+
+#include <math.h>
+
+typedef struct Fixture {
+    QnDevice *device;
+    QnCounts *counts;
+    QnCatalogue catalogue;
+    QnCoefs coefs;
+} Fixture;
+
+static int setup(void **state)
+{
+    Fixture *f = calloc(1, sizeof *f);
+    *state = f;
+    assert_ok(qn_device_open_named("null", NULL, &f->device));
+    assert_ok(qn_catalogue_open(&f->catalogue));
+    assert_ok(qn_coefs_open(&f->coefs));
+    f->counts = qn_counts_new(f->device);
+    return f->counts ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    Fixture *f = *state;
+    qn_counts_free(f->counts);
+    qn_catalogue_fini(&f->catalogue);
+    qn_device_close(f->device);
+    free(f);
+    return 0;
+}
+
+static QnOffer price(Fixture *f, const QnJob *job, const char *device, int n)
+{
+    const QnCard *card;
+    QnOffer o;
+    assert_ok(qn_catalogue_find(&f->catalogue, device, &card));
+    assert_ok(qn_offer_price(f->counts, job, card, n, &f->coefs, &o));
+    assert_string_equal(o.error, "");
+    return o;
+}
+
+static QnJob job_of(const char *name)
+{
+    QnJob job = { .train = true, .batch = 32, .numbers = QN_NUMBERS_FP16_AMP, .items = 1e6 };
+    assert_ok(qn_model_find(name, &job.model));
+    return job;
+}
+
+/* The same batch in four parts: less memory, all examples, and only one update. */
+static void test_micro_batches(void **state)
+{
+    QnJob whole = job_of("resnet50"), parts = whole;
+    parts.batch = 8;
+    parts.accumulate = 4;
+    QnOffer a = price(*state, &whole, "RTX 4090", 1), b = price(*state, &parts, "RTX 4090", 1);
+    QnJob small = parts;
+    small.accumulate = 0;
+    QnOffer c = price(*state, &small, "RTX 4090", 1);
+    assert_true(b.cost.memory_bytes < a.cost.memory_bytes);
+    assert_true(b.cost.memory_bytes == c.cost.memory_bytes);
+    assert_true(b.items_s < a.items_s && b.items_s > c.items_s);
+    assert_true(fabs(b.items_s * b.cost.step_s - 32) < 1e-6);
+    assert_true(b.cost.step_s < 4 * c.cost.step_s);
+    assert_true(b.low_s < b.items_s && b.items_s < b.high_s);
+}
+
+/* A loader that is too slow is what limits, and then nothing else matters. */
+static void test_loader(void **state)
+{
+    QnJob job = job_of("resnet50");
+    job.feed = (QnFeed){ .workers = 2, .rate = 100 };
+    QnOffer o = price(*state, &job, "RTX 4090", 1);
+    assert_string_equal(qn_offer_limit(&o), "loader");
+    assert_true(fabs(o.items_s - 200) < 1e-6);
+    job.feed.workers = 1000;
+    o = price(*state, &job, "RTX 4090", 1);
+    assert_string_not_equal(qn_offer_limit(&o), "loader");
+    job.feed = (QnFeed){ .bytes = 1e9 };
+    o = price(*state, &job, "RTX 4090", 1);
+    assert_string_equal(qn_offer_limit(&o), "copies");
+}
+
+static void test_memory_range(void **state)
+{
+    QnJob job = job_of("resnet50");
+    QnOffer o = price(*state, &job, "RTX 4090", 1);
+    assert_true(o.memory_low < o.cost.memory_bytes && o.cost.memory_bytes < o.memory_high);
+    assert_true(o.memory_low > o.count->weights + o.count->gradients + o.count->optimizer);
+}
+
+/* Each of the remedies fits, and says truly what it is. */
+static void test_remedies(void **state)
+{
+    Fixture *f = *state;
+    QnJob job = job_of("resnet50");
+    QnRemedy r[QN_REMEDIES];
+    bool micro = false, shards = false, host = false;
+    int n;
+    job.batch = 512;
+    QnOffer o = price(f, &job, "GTX 1080 Ti", 1);
+    assert_false(o.cost.fits);
+    assert_ok(qn_advice_remedies(f->counts, &job, &o, &f->coefs, r, &n));
+    assert_true(n > 0);
+    for (int i = 0; i < n; i++) {
+        assert_true(r[i].offer.cost.fits && r[i].offer.items_s > 0 && r[i].text[0]);
+        micro |= r[i].offer.accumulate > 1 && r[i].offer.batch * r[i].offer.accumulate == 512;
+    }
+    assert_true(micro);
+    job = job_of("gpt2_xl");
+    job.batch = 1;
+    o = price(f, &job, "RTX 4090", 1);
+    assert_false(o.cost.fits);
+    assert_ok(qn_advice_remedies(f->counts, &job, &o, &f->coefs, r, &n));
+    for (int i = 0; i < n; i++) {
+        shards |= r[i].offer.shard && r[i].offer.n_cards > 1;
+        host |= r[i].offer.offload;
+    }
+    assert_true(shards && host);
+}
+
+/* The optimizer elsewhere: less memory, more time. */
+static void test_elsewhere(void **state)
+{
+    QnJob job = job_of("gpt2_medium"), host = job, shard = job;
+    host.offload = true;
+    shard.shard = true;
+    host.batch = shard.batch = job.batch = 1;
+    QnOffer one = price(*state, &job, "A100 SXM4 80GB", 1),
+            out = price(*state, &host, "A100 SXM4 80GB", 1);
+    assert_true(out.cost.memory_bytes < one.cost.memory_bytes - one.count->optimizer);
+    assert_true(out.cost.step_s > one.cost.step_s);
+    QnOffer eight = price(*state, &job, "A100 SXM4 80GB", 8),
+            spread = price(*state, &shard, "A100 SXM4 80GB", 8);
+    assert_true(eight.cost.memory_bytes == one.cost.memory_bytes);
+    assert_true(spread.cost.memory_bytes < eight.cost.memory_bytes);
+    assert_true(spread.cost.step_s > eight.cost.step_s);
+}
+
+/* Where a single device is too slow, several may do. */
+static void test_more_cards(void **state)
+{
+    Fixture *f = *state;
+    QnJob job = job_of("resnet50");
+    QnOffer one = price(f, &job, "RTX 4090", 1), more;
+    bool found;
+    job.deadline_s = one.hours * 3600 / 1.2;
+    assert_int_equal(qn_advice_of(&job, &one, 1).best, -1);
+    assert_ok(qn_advice_more_cards(f->counts, &job, &one, 1, &f->coefs, &more, &found));
+    assert_true(found && more.n_cards == 2 && more.hours * 3600 <= job.deadline_s);
+    job.deadline_s = one.hours * 3600 / 100;
+    assert_ok(qn_advice_more_cards(f->counts, &job, &one, 1, &f->coefs, &more, &found));
+    assert_false(found);
+}
