@@ -31,6 +31,7 @@ static const QnModelList *const lists[] = {
     &qn_models_efficientdet,
     &qn_models_yolo,
     &qn_models_darknet,
+    &qn_models_pose,
     /* clang-format on */
 };
 
