@@ -101,6 +101,9 @@ extern const QnModelList qn_models_vit;
 extern const QnModelList qn_models_beit;
 extern const QnModelList qn_models_swin;
 extern const QnModelList qn_models_maxvit;
+extern const QnModelList qn_models_convnext;
+extern const QnModelList qn_models_cait;
+extern const QnModelList qn_models_levit;
 extern const QnModelList qn_models_inception, qn_models_inverted, qn_models_mobile,
     qn_models_branches, qn_models_regnet, qn_models_nfnet, qn_models_vit, qn_models_beit,
     qn_models_cait, qn_models_levit, qn_models_swin, qn_models_maxvit, qn_models_convnext,

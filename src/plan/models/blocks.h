@@ -96,6 +96,10 @@ QnValue *qn_block_token_classify(QnNet *net, const char *name, QnValue *x, bool 
 QnValue *qn_block_table(QnNet *net, const char *name, const QnShape *shape);
 /* x times a trained factor for each element of its last axis. */
 QnValue *qn_block_scale(QnNet *net, const char *name, QnValue *x);
+/* The same for the channels of (N,C,H,W). */
+QnValue *qn_block_channel_scale(QnNet *net, const char *name, QnValue *x);
+/* Layer norm over the channels of (N,C,H,W). */
+QnValue *qn_block_image_norm(QnNet *net, const char *name, QnValue *x);
 /* Two linear layers with biases around an activation. */
 QnValue *qn_block_mlp(QnNet *net, const char *name, QnValue *x, int64_t hidden, int64_t out,
                       QnAct act);
@@ -119,6 +123,11 @@ typedef struct QnSelf {
 } QnSelf;
 /* Self-attention of tokens, one projection to queries, keys and values, and one at the end. */
 QnValue *qn_block_self_attention(QnNet *net, const char *name, QnValue *x, const QnSelf *spec);
+/* Attention between channels (El-Nouby et al. 2021): each head's scores are of channels with
+ * channels, so they do not grow with the image. */
+QnValue *qn_block_cross_covariance(QnNet *net, const char *name, QnValue *x, int64_t heads);
+/* 64 sines of places, through a 1x1 convolution to the channels of x (N,C,H,W): (1,C,H,W). */
+QnValue *qn_block_sine_places(QnNet *net, const char *name, QnValue *x);
 /* (B,T,heads*D) to (B,heads,T,D) and back. */
 QnValue *qn_block_split_heads(QnNet *net, QnValue *x, int64_t heads);
 QnValue *qn_block_join_heads(QnNet *net, QnValue *x);

@@ -95,6 +95,21 @@ QnValue *qn_block_scale(QnNet *net, const char *name, QnValue *x)
     return qn_mul(net->g, x, qn_net_param(net, name, &shape, &ones, false));
 }
 
+QnValue *qn_block_channel_scale(QnNet *net, const char *name, QnValue *x)
+{
+    QnInitSpec ones = { QN_INIT_KIND_ONES, 0, 0, 0 };
+    if (qn_value_is_poison(x))
+        return x;
+    QnShape shape = QN_SHAPE(qn_block_dim(x, 1), 1, 1);
+    return qn_mul(net->g, x, qn_net_param(net, name, &shape, &ones, false));
+}
+
+QnValue *qn_block_image_norm(QnNet *net, const char *name, QnValue *x)
+{
+    x = qn_nn_layer_norm(net, name, qn_block_channels_last(net, x), true);
+    return qn_block_channels_first(net, x);
+}
+
 QnValue *qn_block_mlp(QnNet *net, const char *name, QnValue *x, int64_t hidden, int64_t out,
                       QnAct act)
 {
@@ -201,6 +216,43 @@ QnValue *qn_block_self_attention(QnNet *net, const char *name, QnValue *x, const
         part[i] = qn_block_split_heads(net, part[i], s->heads);
     x = qn_block_join_heads(net, qn_attention(g, part[0], part[1], part[2], s->mask, false, 0));
     x = qn_nn_linear(net, "proj", x, width, true);
+    qn_net_pop(net);
+    return x;
+}
+
+QnValue *qn_block_cross_covariance(QnNet *net, const char *name, QnValue *x, int64_t heads)
+{
+    QnGraph *g = net->g;
+    QnInitSpec ones = { QN_INIT_KIND_ONES, 0, 0, 0 };
+    int64_t n = qn_block_dim(x, 0), t = qn_block_dim(x, 1), c = qn_block_dim(x, 2);
+    QnShape split = QN_SHAPE(n, t, heads, c / heads);
+    QnValue *part[3];
+    if (qn_value_is_poison(x))
+        return x;
+    qn_net_push(net, name);
+    qn_split(g, qn_nn_linear(net, "qkv", x, 3 * c, true), 2, 3, part);
+    for (int i = 0; i < 3; i++) {
+        part[i] = qn_reshape(g, part[i], &split);
+        part[i] = qn_transpose(g, part[i], (QnInts){ 4, { 0, 2, 3, 1 } });
+        part[i] = i < 2 ? qn_lp_normalize(g, part[i], -1, 2) : part[i];
+    }
+    QnValue *scale = qn_net_param(net, "temperature", &QN_SHAPE(heads, 1, 1), &ones, false);
+    QnValue *a = qn_mul(g, qn_matmul(g, part[0], part[1], NULL, false, true), scale);
+    x = qn_matmul(g, qn_softmax(g, a, -1), part[2], NULL, false, false);
+    x = qn_transpose(g, x, (QnInts){ 4, { 0, 3, 1, 2 } });
+    x = qn_nn_linear(net, "proj", qn_reshape(g, x, &QN_SHAPE(n, t, c)), c, true);
+    qn_net_pop(net);
+    return x;
+}
+
+QnValue *qn_block_sine_places(QnNet *net, const char *name, QnValue *x)
+{
+    QnConvSpec fit = { .out = qn_block_dim(x, 1), .kernel = 1, .bias = true };
+    if (qn_value_is_poison(x))
+        return x;
+    QnShape sines = QN_SHAPE(1, 64, qn_block_dim(x, 2), qn_block_dim(x, 3));
+    qn_net_push(net, name);
+    x = qn_nn_conv(net, "token_projection", qn_net_buffer(net, "sines", &sines, 0), &fit);
     qn_net_pop(net);
     return x;
 }
