@@ -19,6 +19,15 @@ static const QnOption options[] = {
                      "where a step's time and memory go there, and what would change it"),
     [QN_PLAN_CHART] = QN_PLAN_FLAG("--chart", "bars below the table; a terminal gets them anyway"),
     [QN_PLAN_HTML] = QN_PLAN_TEXT("--html", "FILE.html", "write a page with charts"),
+    [QN_PLAN_CALIBRATE] =
+        QN_PLAN_FLAG("--calibrate", "measure this machine, which is then the device 'this'; with "
+                                    "--hourly USD, what an hour of it costs"),
+    [QN_PLAN_SECONDS] = { "--seconds", 0, QN_OPTION_INT, "N",
+                          "with --calibrate: about how long; default 20", 2, 3600 },
+    [QN_PLAN_THREADS] = { "--threads", 0, QN_OPTION_INT, "N",
+                          "with --calibrate: threads; default: one a core", 1, 1024 },
+    [QN_PLAN_MEASURE] = QN_PLAN_FLAG("--measure", "with --gpu this: also run the step, and say how "
+                                                  "far off its prediction is"),
     [QN_PLAN_SCORE] =
         QN_PLAN_TEXT("--score", "FILE.csv", "predict published figures, and how far off that is"),
     [QN_PLAN_FIT] =
@@ -30,8 +39,9 @@ static const QnOption options[] = {
 static int run(QnArgs *a)
 {
     bool measured = a->text[QN_PLAN_SCORE] || a->text[QN_PLAN_FIT];
-    QnStatus st = measured          ? qn_plan_measured(a)
-                  : a->n_positional ? qn_plan_offer(a)
+    QnStatus st = measured                     ? qn_plan_measured(a)
+                  : a->text[QN_PLAN_CALIBRATE] ? qn_plan_calibrate(a)
+                  : a->n_positional            ? qn_plan_offer(a)
                                     : qn_fail(QN_EUSAGE, "say which model; 'quern plan models' "
                                                          "lists them");
     return st == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, NULL); /* files may be unsupported */
@@ -69,6 +79,8 @@ const QnCommand qn_cmd_plan = {
                 "  quern plan model.onnx --batch 1\n"
                 "  quern plan my.yaml --gpu \"RTX 4090\" --batch auto --write-recipe fast.yaml\n"
                 "  quern plan bert_large --explain \"RTX 4090\" --html bert.html\n"
+                "  quern plan --calibrate\n"
+                "  quern plan my.yaml --gpu this\n"
                 "  quern plan --score measured.csv --hold-out gpu\n",
     .options = options,
     .n_options = QN_COUNT(options),

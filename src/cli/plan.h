@@ -21,6 +21,7 @@ typedef struct QnPlanTable {
     double samples; /* of the data set; 0: not known */
     QnOffer more;   /* of several devices, where no single one is within all limits */
     bool more_found;
+    struct QnPlanHere *here; /* this machine, where it is asked for; else NULL */
 } QnPlanTable;
 
 /* The offer that is recommended; NULL: there is none. */
@@ -43,6 +44,14 @@ QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t);
 QnStatus qn_plan_view(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t);
 /* The same as JSON or CSV. */
 QnStatus qn_plan_rows(const QnArgs *a, const QnPlanTable *t);
+/* --calibrate. */
+QnStatus qn_plan_calibrate(const QnArgs *a);
+/* Puts this machine, as it was measured, into the table's catalogue if --gpu or --explain names it;
+ * an error says how to measure it. */
+QnStatus qn_plan_here_open(QnPlanTable *t, const QnArgs *a);
+void qn_plan_here_close(QnPlanTable *t);
+/* --measure: runs what the offer of this machine is of, and prints both times. */
+QnStatus qn_plan_here_measure(const QnArgs *a, QnPlanTable *t);
 /* --score and --fit. */
 QnStatus qn_plan_measured(const QnArgs *a);
 /* The same for a table of which qn_figures_kind knows the header. */

@@ -162,7 +162,10 @@ QnStatus qn_plan_device(const QnCatalogue *c, const char *option, const char *te
                            "the colon",
                            option, text);
     }
-    QN_TRY(qn_catalogue_find(c, name, card));
+    if (c->here && !strcmp(name, "this"))
+        *card = c->here;
+    else
+        QN_TRY(qn_catalogue_find(c, name, card));
     *n = (int)count;
     return QN_OK;
 }
@@ -352,6 +355,7 @@ QnStatus qn_plan_table_open(QnPlanTable *t, const QnArgs *a)
     QN_TRY(read_job(a, t));
     QN_TRY(qn_coefs_open(&t->coefs));
     QN_TRY(qn_plan_catalogue(a, &t->catalogue));
+    QN_TRY(qn_plan_here_open(t, a));
     QN_TRY(qn_device_open_named("null", NULL, &t->device));
     t->counts = qn_counts_new(t->device);
     t->offers = qn_alloc_array(QN_PLAN_MOST, sizeof *t->offers);
@@ -368,6 +372,7 @@ void qn_plan_table_close(QnPlanTable *t)
     qn_free(t->offers);
     qn_counts_free(t->counts);
     qn_device_close(t->device);
+    qn_plan_here_close(t);
     qn_catalogue_fini(&t->catalogue);
     qn_plan_subject_close(&t->subject);
     *t = (QnPlanTable){ 0 };

@@ -175,6 +175,8 @@ static QnStatus show(const QnArgs *a, QnPlanTable *t)
     if (a->json && a->text[QN_PLAN_CSV])
         return qn_fail(QN_EUSAGE, "--json and --csv: one of them at a time");
     QN_TRY(qn_plan_view(a, &t->catalogue, t));
+    if (a->text[QN_PLAN_MEASURE])
+        QN_TRY(qn_plan_here_measure(a, t));
     if (a->text[QN_PLAN_EXPLAIN])
         return QN_OK;
     if (!qn_plan_best(t) && any_fits(t))

@@ -1,6 +1,7 @@
 #include "plan/cost.h"
 
 #include "base/str.h"
+#include "plan/calib.h"
 #include "plan/comm.h"
 #include "plan/effect.h"
 
@@ -196,6 +197,8 @@ static void add_count(QnCostSum *sum, const QnCount *c, const QnCostRequest *r, 
 QnStatus qn_cost_steps(const QnCount *prompt, const QnCount *c, double times,
                        const QnCostRequest *r, const QnCoefs *k, QnCostResult *out)
 {
+    if (r->card->calib)
+        return qn_calib_steps(prompt, c, times, r, out);
     double peak = qn_cost_peak(r->card, r->numbers);
     *out = (QnCostResult){ .peak_flops = peak };
     if (!(peak > 0))

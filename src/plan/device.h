@@ -11,12 +11,14 @@ typedef struct QnCard {
     double boost_mhz, memory_gb, bandwidth_gbs, cache_mb;
     double fp32, tf32, fp16, bf16, fp8, int8, fp64; /* TFLOP/s, int8 TOP/s */
     double tdp_w, link_gbs, pcie_gen, price_usd, cloud_usd;
+    const struct QnCalib *calib; /* plan/calib.h: the machine that we run on, as measured */
 } QnCard;
 
 typedef struct QnCatalogue {
     QnArena *arena;
     QnCard *cards;
     int n_cards;
+    const QnCard *here; /* the machine that we run on; NULL: not asked for */
 } QnCatalogue;
 
 /* The embedded catalogue, or one given as text (tests). Every row is checked: what a device must

@@ -1,4 +1,5 @@
 /* Kernels as what a data sheet says of them, and their sum under coefficients. */
+#include "plan/calib.h"
 #include "plan/effect.h"
 
 #include <math.h>
@@ -189,6 +190,8 @@ void qn_cost_add(QnCostSum *sum, const QnCostItem *items, int64_t n, const QnCos
 
 QnWorkCost qn_cost_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *k)
 {
+    if (r->card->calib)
+        return qn_calib_work(r->card->calib, w);
     QnEffects e;
     QnCostItem item = item_of(w, r);
     qn_effects_of(k, r, &e);

@@ -1,5 +1,6 @@
 /* One device priced for a job. */
 #include "plan/advice.h"
+#include "plan/calib.h"
 #include "plan/comm.h"
 
 #include <stdio.h>
@@ -203,7 +204,8 @@ static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, c
                          .unfused = qn_tier_is_eager(job->tier),
                          .batch = batch,
                          .image = job->image,
-                         .sequence = job->sequence };
+                         .sequence = job->sequence,
+                         .here = out->card->calib ? out->card->calib->device : NULL };
     QN_TRY(qn_counts_get(counts, job->model, &r, &out->count));
     QnCount held = *out->count; /* borrows the work; its memory may differ */
     out->batch = batch;
