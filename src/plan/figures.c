@@ -6,7 +6,8 @@
 
 enum { FOLDS = 5, SWEEPS = 40 };
 
-static const QnFigureKind *const kinds[] = { &qn_figures_comm, &qn_figures_parallel };
+static const QnFigureKind *const kinds[] = { &qn_figures_comm, &qn_figures_parallel,
+                                             &qn_figures_power };
 
 /* ---- reading ---- */
 

@@ -44,6 +44,26 @@ enum {
     QN_FLEET_NETWORK,      /* share of the network's rate, beside other traffic */
     QN_FLEET_EXPOSED,      /* share of the gradients' all-reduce that nothing hides */
     QN_FLEET_PARALLEL_SPREAD,
+    /* power, in the order of QnPowerUse: shares of what lies between idle and the limit */
+    QN_FLEET_POWER_IDLE, /* share of the data sheet's power */
+    QN_FLEET_POWER_PRODUCTS,
+    QN_FLEET_POWER_CONV,
+    QN_FLEET_POWER_MEMORY,
+    QN_FLEET_POWER_LAUNCH,
+    QN_FLEET_POWER_FRUGAL,        /* limit at which most is done by energy */
+    QN_FLEET_POWER_FRUGAL_MODULE, /* the same of a module */
+    QN_FLEET_POWER_OPEN_MODULE,   /* of a module in its fastest mode, over the data sheet's */
+    QN_FLEET_POWER_WAIT,          /* less of it with each doubling of the nodes */
+    QN_FLEET_POWER_SUPPLY,        /* share that the power supply loses */
+    QN_FLEET_POWER_FANS,          /* share of the devices' power */
+    QN_FLEET_POWER_MODULE,        /* share of a module's power for its carrier board */
+    QN_FLEET_POWER_DESKTOP,
+    QN_FLEET_POWER_FEED,  /* and more where its processors prepare the data */
+    QN_FLEET_POWER_SMALL, /* share of a server's watts */
+    QN_FLEET_POWER_SERVER,
+    QN_FLEET_POWER_EACH, /* watts of the host for each device */
+    QN_FLEET_POWER_EACH_SWITCHED,
+    QN_FLEET_POWER_SPREAD,
     QN_FLEET_COUNT
 };
 
