@@ -40,8 +40,8 @@ typedef struct QnArgs {
     const struct QnCommand *command;
     const char *positional[QN_ARGS_MAX];
     int n_positional;
-    const char *text[64]; /* by option number; NULL: not given; flags: "" */
-    int64_t number[64];
+    const char *text[96]; /* by option number; NULL: not given; flags: "" */
+    int64_t number[96];
     const char *many[QN_ARGS_MAX];
     int many_of[QN_ARGS_MAX]; /* number of the option that many[i] was given to */
     int n_many;

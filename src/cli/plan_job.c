@@ -2,6 +2,7 @@
 #include "cli/plan.h"
 
 #include "base/file.h"
+#include "plan/measured.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -221,8 +222,27 @@ static QnStatus read_precision(const QnArgs *a, const QnRecipe *recipe, QnJob *j
         job->numbers = of_recipe[recipe->precision];
     if (text && !job->any_numbers)
         QN_TRY(qn_numbers_find(text, &job->numbers));
-    if (a->text[QN_PLAN_STACK])
-        QN_TRY(qn_tier_find(a->text[QN_PLAN_STACK], &job->tier));
+    if (a->text[QN_PLAN_STACK] && a->text[QN_PLAN_FRAMEWORK])
+        return qn_fail(QN_EUSAGE, "--stack and --framework: one of them at a time");
+    job->framework = a->text[QN_PLAN_FRAMEWORK];
+    if (job->framework)
+        job->tier = qn_measured_tier(job->framework);
+    return a->text[QN_PLAN_STACK] ? qn_tier_find(a->text[QN_PLAN_STACK], &job->tier) : QN_OK;
+}
+
+static QnStatus read_generation(const QnArgs *a, QnJob *job)
+{
+    job->generate = a->number[QN_PLAN_GENERATE];
+    job->prompt = a->text[QN_PLAN_PROMPT] ? a->number[QN_PLAN_PROMPT] : 512;
+    if (a->text[QN_PLAN_PROMPT] && !job->generate)
+        return qn_fail(QN_EUSAGE, "--prompt needs --generate N, the tokens of an answer");
+    if (job->generate && job->train)
+        return qn_fail(QN_EUSAGE, "--generate is for --task infer");
+    if (job->generate && !job->model->family->generate)
+        return qn_fail(QN_EUSAGE, "--generate: %s does not answer token by token",
+                       job->model->name);
+    if (job->generate && job->sequence)
+        return qn_fail(QN_EUSAGE, "--generate and --sequence: one of them at a time");
     return QN_OK;
 }
 
@@ -319,6 +339,7 @@ static QnStatus read_job(const QnArgs *a, QnPlanTable *t)
         return qn_fail(QN_EUSAGE, "--sequence: %s takes images", job->model->name);
     QN_TRY(read_batch(a, s, job));
     QN_TRY(read_precision(a, s->recipe, job));
+    QN_TRY(read_generation(a, job));
     QN_TRY(qn_plan_money(a, &job->money));
     QN_TRY(read_positive(a, QN_PLAN_BUDGET, &job->budget_usd));
     QN_TRY(read_positive(a, QN_PLAN_POWER, &job->power_w));

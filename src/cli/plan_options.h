@@ -17,6 +17,9 @@ enum {
     QN_PLAN_RECOMPUTE,
     QN_PLAN_IMAGE,
     QN_PLAN_SEQUENCE,
+    QN_PLAN_PROMPT,
+    QN_PLAN_GENERATE,
+    QN_PLAN_FRAMEWORK,
     QN_PLAN_CLASSES,
     QN_PLAN_DIM,
     /* how much of it */
@@ -59,8 +62,11 @@ enum {
     QN_PLAN_SECONDS,
     QN_PLAN_THREADS,
     QN_PLAN_MEASURE,
-    QN_PLAN_OWN = 48,
+    QN_PLAN_SHARED, /* their number */
+    QN_PLAN_OWN = 72,
 };
+
+_Static_assert(QN_PLAN_SHARED <= QN_PLAN_OWN, "a command's own options begin behind all others");
 
 /* clang-format off */
 #define QN_PLAN_TEXT(name, value, help) { name, 0, QN_OPTION_TEXT, value, help, 0, 0 }
@@ -79,6 +85,12 @@ enum {
         "else auto"),                                                                              \
     [QN_PLAN_IMAGE] = { "--image", 0, QN_OPTION_INT, "N", "side of the images", 1, 1 << 14 },      \
     [QN_PLAN_SEQUENCE] = { "--sequence", 0, QN_OPTION_INT, "N", "tokens of an example", 1, 1 << 24 },\
+    [QN_PLAN_GENERATE] = { "--generate", 0, QN_OPTION_INT, "N",                                    \
+        "tokens of an answer, one after the other: with --task infer", 1, 1 << 24 },               \
+    [QN_PLAN_PROMPT] = { "--prompt", 0, QN_OPTION_INT, "N",                                        \
+        "tokens that are answered to; default 512", 1, 1 << 24 },                                  \
+    [QN_PLAN_FRAMEWORK] = QN_PLAN_TEXT("--framework", "TEXT",                                      \
+        "the software as published figures name it, in place of --stack: \"TensorRT 8.6\""),       \
     [QN_PLAN_CLASSES] = { "--classes", 0, QN_OPTION_INT, "N",                                      \
         "classes, or words of the vocabulary, of a recipe whose data set is not here", 1, 1 << 24 },\
     [QN_PLAN_DIM] = QN_CLI_DIM_OPTION

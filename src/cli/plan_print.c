@@ -140,6 +140,8 @@ static void print_memory(const QnOffer *o)
            o->card->memory_gb, o->memory_low / GIB, o->memory_high / GIB, c->weights / GIB);
     if (c->gradients > 0)
         printf("gradients %.3g, optimizer %.3g, ", c->gradients / GIB, c->optimizer / GIB);
+    if (c->cache > 0)
+        printf("keys and values %.3g, ", c->cache / GIB);
     printf("activations and workspaces %.3g, context and fragmentation %.3g\n",
            c->activations / GIB, o->cost.reserve_bytes / GIB);
 }
@@ -193,6 +195,12 @@ static void print_best(const QnPlanTable *t, const QnOffer *o)
     }
     printf(": %s; limited by %s\n", why_best(t, o), qn_offer_limit(o));
     print_settings(t, o);
+    if (t->job.generate)
+        printf(
+            "  answers of %lld tokens to prompts of %lld: the first token after %.3g ms, then one "
+            "in %.3g ms for each of the batch\n",
+            (long long)t->job.generate, (long long)t->job.prompt, 1e3 * o->first_s,
+            1e3 * o->token_s);
     print_memory(o);
 }
 

@@ -18,6 +18,7 @@ static void put_memory(QnSink *s, const QnOffer *o)
     qn_sink_number(s, "gradients_bytes", c->gradients);
     qn_sink_number(s, "optimizer_bytes", c->optimizer);
     qn_sink_number(s, "activations_bytes", c->activations);
+    qn_sink_number(s, "cache_bytes", c->cache);
     qn_sink_number(s, "reserve_bytes", o->cost.reserve_bytes);
 }
 
@@ -54,6 +55,10 @@ static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
     qn_sink_number(s, "power_w", o->cost.power_w);
     qn_sink_number(s, "usd_per_hour", o->usd_per_hour);
     qn_sink_bool(s, "rented", o->rented);
+    if (job->generate) {
+        qn_sink_number(s, "first_token_ms", 1e3 * o->first_s);
+        qn_sink_number(s, "token_ms", 1e3 * o->token_s);
+    }
     if (job->items > 0)
         put_job(s, job, o);
     if (s->how != QN_SINK_JSON)

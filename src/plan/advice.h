@@ -25,6 +25,8 @@ typedef struct QnJob {
     bool offload;       /* the optimizer works in the host's memory */
     bool shard;         /* weights, gradients and optimizer are spread over the devices */
     int64_t image, sequence;
+    int64_t prompt, generate; /* tokens that are answered to, and with; 0: all at once */
+    const char *framework;    /* as published figures name it, or NULL */
     double items;      /* to go through, examples or (models of tokens) tokens; 0: not asked */
     double epochs;     /* that these are; 0: not said */
     double evaluation; /* time of evaluations over that of training */
@@ -42,6 +44,7 @@ typedef struct QnOffer {
     QnCostResult cost;             /* of an update: all its micro-batches */
     const QnCount *count;          /* of one device's micro-batch; lives as long as the counts */
     double items_s, low_s, high_s; /* of all cards together, and its interval */
+    double first_s, token_s;       /* generation: to the first token, and for each of the others */
     double hours, kwh, usd;        /* of the job; usd 0: neither rent nor price is known */
     double usd_per_hour;           /* of all cards; 0: neither rent nor price is known */
     bool rented;                   /* usd is rent; else purchase by the hour, and electricity */

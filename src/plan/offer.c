@@ -30,7 +30,8 @@ static const char *largest_term(const QnCount *c)
     } terms[] = { { "weights", c->weights },
                   { "gradients", c->gradients },
                   { "optimizer", c->optimizer },
-                  { "activations", c->activations } };
+                  { "activations", c->activations },
+                  { "keys and values", c->cache } };
     int best = 0;
     for (int i = 1; i < QN_COUNT(terms); i++)
         best = terms[i].bytes > terms[best].bytes ? i : best;
@@ -148,7 +149,7 @@ static void wait_for_examples(const QnJob *job, QnOffer *o)
 /* Weights, gradients and optimizer are certain; how tightly the rest is packed is not. */
 static void set_memory_range(const QnCount *held, QnOffer *o)
 {
-    double sure = held->weights + held->gradients + held->optimizer;
+    double sure = held->weights + held->gradients + held->optimizer + held->cache;
     o->memory_low = sure + 0.85 * held->activations + 0.5 * o->cost.reserve_bytes;
     o->memory_high = sure + 1.15 * held->activations + 1.5 * o->cost.reserve_bytes;
 }
@@ -164,15 +165,34 @@ QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o)
                             .family = job->model ? job->model->family->name : NULL };
 }
 
+static QnCostRequest request_of(const QnJob *job, const QnOffer *o)
+{
+    return (QnCostRequest){ .card = o->card,
+                            .n_cards = o->n_cards,
+                            .numbers = o->numbers,
+                            .tier = job->tier,
+                            .train = job->train,
+                            .model = job->model->name,
+                            .family = job->model->family->name,
+                            .framework = job->framework };
+}
+
+/* What the device cannot do is the offer's error. */
+static QnStatus note_error(QnOffer *o)
+{
+    if (qn_error_last()->code == QN_ENOMEM)
+        return QN_ENOMEM;
+    snprintf(o->error, sizeof o->error, "%.150s", qn_error_last()->text);
+    return QN_OK;
+}
+
 static QnStatus price_step(const QnJob *job, const QnCoefs *k, QnCount *c, QnOffer *o)
 {
-    QnCostRequest q = qn_offer_request(job, o);
+    QnCostRequest q = request_of(job, o);
     double gather, host = move_out(job, o, c);
     QN_TRY(spread_out(job, o, c, &gather));
-    if (qn_cost_step(c, &q, k, &o->cost) != QN_OK) {
-        snprintf(o->error, sizeof o->error, "%.150s", qn_error_last()->text);
-        return QN_OK;
-    }
+    if (qn_cost_step(c, &q, k, &o->cost) != QN_OK)
+        return note_error(o);
     QN_TRY(add_micro_batches(c, &q, k, o->accumulate - 1, &o->cost));
     add_s(&o->cost, QN_LIMIT_LINK, gather * (double)o->accumulate);
     add_s(&o->cost, QN_LIMIT_LINK, host);
@@ -180,6 +200,29 @@ static QnStatus price_step(const QnJob *job, const QnCoefs *k, QnCount *c, QnOff
     o->term = largest_term(c);
     set_memory_range(c, o);
     wait_for_examples(job, o);
+    return QN_OK;
+}
+
+/* Answers of job->generate tokens; the memory is that of the last. */
+static QnStatus price_answers(QnCounts *counts, const QnJob *job, const QnCountRequest *r,
+                              const QnCoefs *k, QnOffer *o)
+{
+    QnCostRequest q = request_of(job, o);
+    QnCostResult first, last;
+    QnGeneration g;
+    QN_TRY(qn_counts_generation(counts, job->model, r, job->prompt, job->generate, &g));
+    o->count = g.last;
+    if (qn_cost_steps(g.prompt, g.step, g.steps, &q, k, &o->cost) != QN_OK ||
+        qn_cost_step(g.prompt, &q, k, &first) != QN_OK ||
+        qn_cost_step(g.last, &q, k, &last) != QN_OK)
+        return note_error(o);
+    o->cost.memory_bytes = last.memory_bytes;
+    o->cost.reserve_bytes = last.reserve_bytes;
+    o->cost.fits = last.fits;
+    o->first_s = first.step_s;
+    o->token_s = g.steps > 0 ? (o->cost.step_s - first.step_s) / g.steps : 0;
+    o->term = largest_term(g.last);
+    set_memory_range(g.last, o);
     return QN_OK;
 }
 
@@ -195,6 +238,17 @@ static void set_money(const QnJob *job, QnOffer *o)
     o->usd = o->usd_per_hour * o->hours;
 }
 
+/* items: of one device's update, or run of answers. */
+static QnStatus finish(const QnJob *job, double items, QnOffer *o)
+{
+    items *= o->n_cards;
+    o->items_s = items / o->cost.step_s;
+    o->low_s = items / o->cost.high_s;
+    o->high_s = items / o->cost.low_s;
+    set_money(job, o);
+    return QN_OK;
+}
+
 static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, const QnCoefs *k,
                             QnOffer *out)
 {
@@ -206,19 +260,18 @@ static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, c
                          .image = job->image,
                          .sequence = job->sequence,
                          .here = out->card->calib ? out->card->calib->device : NULL };
+    out->batch = batch;
+    if (job->generate) {
+        QN_TRY(price_answers(counts, job, &r, k, out));
+        return out->error[0] ? QN_OK : finish(job, (double)(batch * job->generate), out);
+    }
     QN_TRY(qn_counts_get(counts, job->model, &r, &out->count));
     QnCount held = *out->count; /* borrows the work; its memory may differ */
-    out->batch = batch;
     QN_TRY(price_step(job, k, &held, out));
     if (out->error[0])
         return QN_OK;
     double one = out->count->tokens > 0 ? out->count->tokens : out->count->examples;
-    double items = out->n_cards * one * (double)out->accumulate;
-    out->items_s = items / out->cost.step_s;
-    out->low_s = items / out->cost.high_s;
-    out->high_s = items / out->cost.low_s;
-    set_money(job, out);
-    return QN_OK;
+    return finish(job, one * (double)out->accumulate, out);
 }
 
 QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, int n_cards,

@@ -120,6 +120,13 @@ awk 'NR > 1 && /%/ && length > 62 && !/:/ { exit 1 }' "$out" || { echo "wider th
 expect 0 "nothing fits. What would" gpt2_xl --batch 4 --gpu "RTX 4090"
 expect 0 "devices that share weights" gpt2_xl --batch 4 --gpu "RTX 4090"
 
+expect 0 "the first token after" llama2_7b --task infer --generate 64 --gpu "RTX 4090" --precision fp16
+expect 0 '"token_ms"' llama2_7b --task infer --generate 64 --prompt 32 --batch 1 --gpu "RTX 4090" --json
+expect 2 "--generate is for --task infer" llama2_7b --generate 64
+expect 2 "does not answer token by token" resnet50 --task infer --generate 64
+expect 2 "--prompt needs --generate" llama2_7b --task infer --prompt 64
+expect 0 "under tensorrt" resnet50 --task infer --framework "TensorRT 8.6" --gpu T4
+
 # ---- commands ----
 
 expect 0 "paid back in" upgrade resnet50 --from "RTX 3060" --resale 100
