@@ -219,6 +219,14 @@ static const char *express_divided(QnArena *arena, QnCounts *counts, const Readi
     return read_unit(r, count, m) ? NULL : "no model of this unit";
 }
 
+/* "gbs=256": examples of a step on all devices; 0: not said. */
+static int64_t global_batch(const char *flag)
+{
+    const char *at = strstr(flag, "gbs=");
+    long long n = 0;
+    return at && sscanf(at + 4, "%lld", &n) == 1 && n > 0 && n < 1 << 24 ? n : 0;
+}
+
 /* NULL, or why the row cannot be predicted. */
 static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *counts, const Reading *r,
                            QnMeasured *m)
@@ -246,6 +254,11 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
                          .low = qn_numbers_low(m->request.numbers, m->request.train),
                          .unfused = qn_tier_is_eager(m->request.tier),
                          .batch = (int64_t)r->batch };
+    int64_t global = global_batch(cell[FLAG]);
+    if (!q.batch && global && global < m->request.n_cards)
+        return "an example is spread over several devices, which is not modelled";
+    if (!q.batch && global)
+        q.batch = global / m->request.n_cards;
     if (!q.batch) /* what most scripts take */
         q.batch = model->family->batch ? model->family->batch : model->family->image ? 64 : 8;
     set_size(model->family, &size, &q);
@@ -262,6 +275,10 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
         return "the graph cannot be built at this size";
     if (!read_unit(r, m->count, m))
         return "no model of this unit";
+    if (model->family->p90 > 0 && !strcmp(m->unit, "ms_p90_latency")) {
+        m->per_step *= model->family->p90;
+        m->measured_s /= model->family->p90;
+    }
     QnCoefs k;
     QnCostResult cost;
     qn_coefs_start(&k);

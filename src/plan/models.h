@@ -67,6 +67,7 @@ struct QnFamily {
     /* Small kernels that the graph does not have, e.g. of sorting out overlapping boxes: of any
      * step, and more for each example of a step of training and of a pass forward alone. */
     int64_t launches, train_launches, infer_launches;
+    double p90; /* where examples differ: work that 90 % of them do not exceed, in means; else 0 */
 };
 
 /* All of them, family by family; NULL: there is no i-th. */
