@@ -104,7 +104,7 @@ static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
     host[QN_LINK_SHARE] = k->all[QN_COEF_HOST];
     pcie[QN_LINK_HOP_US] = host[QN_LINK_HOP_US] = k->all[QN_COEF_LINK_US];
     double width = r->numbers == QN_NUMBERS_FP16 || r->numbers == QN_NUMBERS_BF16 ? 2 : 4;
-    double bytes = QN_MAX(width * c->params, 1), bucket = QN_MIN(bytes, 25e6);
+    double bytes = QN_MAX(width * c->trained, 1), bucket = QN_MIN(bytes, 25e6);
     if (r->one_process) /* weights go out and gradients come back, and nothing hides that */
         return scale * qn_comm_s(&links, &f, r->train ? QN_COMM_ALL_REDUCE : QN_COMM_ALL_GATHER,
                                  r->n_cards, links.per_node, bytes);

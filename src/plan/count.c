@@ -240,13 +240,14 @@ static QnStatus mix_work(const QnPlanStep *s, const QnCountRequest *r, QnWork *w
                                     .count = 1 });
 }
 
-static void count_memory(QnPlanMemory m, const QnCountRequest *r, QnCount *out)
+/* idle: parameters that the graph does not have. */
+static void count_memory(QnPlanMemory m, const QnCountRequest *r, double idle, QnCount *out)
 {
-    double low = r->low ? 2 * out->params : 0; /* what the graph's weights take */
-    out->weights = r->low == 2 ? low : 4 * out->params;
-    out->gradients = r->train ? out->weights : 0;
-    out->optimizer =
-        r->generate ? 0 : QN_MAX(0, (double)m.state_bytes - (r->low ? low : out->weights));
+    double low = r->low ? 2 * (out->params - idle) : 0; /* what the graph's weights take */
+    out->weights = (r->low == 2 ? 2 : 4) * out->params;
+    out->gradients = r->train ? (r->low == 2 ? 2 : 4) * out->trained : 0;
+    double held = r->low ? low : 4 * (out->params - idle);
+    out->optimizer = r->generate ? 0 : QN_MAX(0, (double)m.state_bytes - held);
     if (r->weight_bits > 0)
         out->weights -= out->matrices * (2 - r->weight_bits / 8);
     out->activations = QN_MAX(0, (double)m.arena_bytes - out->gradients);
@@ -272,7 +273,8 @@ static double cache_bytes(const QnGraph *g, double bits)
 }
 
 /* halves: all floats of the plan stand for half as many bytes. */
-static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, bool halves, QnCount *out)
+static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, const QnStep *step,
+                           QnCount *out)
 {
     QnPlanMemory m = qn_plan_memory(p);
     for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
@@ -280,7 +282,7 @@ static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, bool halves
         QnWork w = qn_work_of(&s, r);
         if (!r->here && w.kind == QN_WORK_MOVE && is_part_of_norm(s.node))
             continue;
-        if (halves) {
+        if (step->halves) {
             w.read /= 2;
             w.written /= 2;
         }
@@ -289,11 +291,11 @@ static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, bool halves
         if (w.flops + w.read + w.written > 0)
             QN_TRY(add_work(out, &w));
     }
-    if (halves) {
+    if (step->halves) {
         m.state_bytes /= 2;
         m.arena_bytes /= 2;
     }
-    count_memory(m, r, out);
+    count_memory(m, r, step->idle, out);
     return QN_OK;
 }
 
@@ -331,6 +333,7 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     out->params = step.params;
     out->macs = step.macs;
     out->matrices = step.matrices;
+    out->trained = step.trained > 0 ? step.trained : step.params;
     out->cache = cache_bytes(step.graph, r->cache_bits);
     QN_TRY_DONE(run_passes(&step, r, d));
     store = qn_store_new(d);
@@ -339,7 +342,7 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     QN_TRY_DONE(qn_store_add(store, step.graph));
     QN_TRY_DONE(qn_store_alloc(store));
     QN_TRY_DONE(qn_plan_new(step.graph, d, store, NULL, &plan));
-    QN_TRY_DONE(count_plan(plan, r, step.halves, out));
+    QN_TRY_DONE(count_plan(plan, r, &step, out));
 done:
     qn_plan_free(plan);
     qn_store_free(store);
@@ -363,6 +366,7 @@ static QnStatus extend_layers(const QnCount *few, const QnCount *more, int64_t l
     *out = (QnCount){ .params = extend(few->params, more->params, times),
                       .macs = extend(few->macs, more->macs, times),
                       .matrices = extend(few->matrices, more->matrices, times),
+                      .trained = extend(few->trained, more->trained, times),
                       .cache = extend(few->cache, more->cache, times),
                       .weights = extend(few->weights, more->weights, times),
                       .gradients = extend(few->gradients, more->gradients, times),

@@ -58,6 +58,8 @@ typedef struct QnCount {
     double params;
     double macs;         /* multiply-adds of the pass forward: convolutions and products */
     double matrices;     /* those of params that are in matrices */
+    double trained;      /* those whose gradients data-parallel devices sum: not what is frozen, nor
+                          * rows of large tables */
     double flops, bytes; /* of all work */
     /* memory, bytes */
     double weights, gradients, optimizer, activations;

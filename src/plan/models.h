@@ -64,6 +64,8 @@ struct QnFamily {
     bool bends; /* work is not linear in the batch */
     bool adam;  /* what it is usually trained with; else momentum */
     bool lamb;  /* likewise */
+    bool plain; /* likewise, without momentum */
+    const char *trained; /* only parameters with this in their names are trained; NULL: all */
     /* Small kernels that the graph does not have, e.g. of sorting out overlapping boxes: of any
      * step, and more for each example of a step of training and of a pass forward alone. */
     int64_t launches, train_launches, infer_launches;
@@ -77,6 +79,11 @@ QnStatus qn_model_find(const char *name, const QnModel **out);
 
 /* ---- for the families ---- */
 
+/* Parameters that are there and that this step neither reads nor trains: rows of a table. */
+void qn_step_idle(QnNet *net, const char *name, const QnShape *shape);
+/* A parameter of which the step trains just the rows that it reads, where they lie: no device sums
+ * their gradients with others'. */
+QnValue *qn_step_rows(QnNet *net, const char *name, const QnShape *shape);
 /* What earlier steps of generation have left: a state of this shape that this step reads. */
 QnValue *qn_cache_keep(QnNet *net, const char *name, const QnShape *shape);
 /* Whether a state is such a one, by its name. */
@@ -95,7 +102,7 @@ QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
 
 /* text, speech, series */
 extern const QnModelList qn_models_transformer_xl, qn_models_translation, qn_models_waveglow,
-    qn_models_checkpoints;
+    qn_models_checkpoints, qn_models_recommender;
 
 /* classifiers of images */
 extern const QnModelList qn_models_vit;

@@ -19,7 +19,8 @@ QnStatus qn_scaling_step(const QnCount *c, const QnCostRequest *r, const QnCoefs
     out->efficiency = 1;
     if (n < 2)
         return QN_OK;
-    double bytes = 4 * c->params, bucket = QN_MIN(bytes, 25e6), rate = 1e9 * r->card->bandwidth_gbs;
+    double bytes = 4 * c->trained, bucket = QN_MIN(bytes, 25e6),
+           rate = 1e9 * r->card->bandwidth_gbs;
     double all = qn_comm_compressed_s(l, &k->fleet, n, l->per_node, bytes, compression, rate);
     double last = qn_comm_compressed_s(l, &k->fleet, n, l->per_node, bucket, compression, rate);
     /* behind the backward pass, two thirds of the step */

@@ -2,11 +2,12 @@
 
 #include "plan/macs.h"
 
+#include <string.h>
+
 typedef struct Build {
     QnGraph *g;
     QnNet net;
     QnValue *result; /* loss or scores */
-    double macs;
 } Build;
 
 QnStepInput qn_step_input(const QnModel *m, const QnCountRequest *r)
@@ -49,6 +50,8 @@ QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores)
 static QnStatus add_update(const QnModel *m, Build *b)
 {
     QnOptim o = { .name = "sgd", .momentum = 0.9, .weight_decay = 1e-4 };
+    if (m->family->plain)
+        o.momentum = 0;
     if (m->family->adam)
         o = (QnOptim){
             .name = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01
@@ -75,7 +78,62 @@ static QnValue *forward(const QnModel *m, const QnCountRequest *r, int64_t layer
     return in.train ? qn_step_cross_entropy(net, "y", scores) : scores;
 }
 
-static QnStatus build(const QnModel *m, const QnCountRequest *r, int64_t layers, Build *b)
+/* ---- parameters ---- */
+
+static const char idle[] = "idle_", rows[] = "rows_";
+
+static bool is_named(const char *name, const char *prefix)
+{
+    const char *dot = strrchr(name, '.');
+    return !strncmp(dot ? dot + 1 : name, prefix, strlen(prefix));
+}
+
+void qn_step_idle(QnNet *net, const char *name, const QnShape *shape)
+{
+    qn_net_buffer(net, qn_arena_printf(net->g->arena, "%s%s", idle, name), shape, 0);
+}
+
+QnValue *qn_step_rows(QnNet *net, const char *name, const QnShape *shape)
+{
+    static const QnInitSpec init = { QN_INIT_KIND_NORMAL, 0, 0, 0.02 };
+    name = qn_arena_printf(net->g->arena, "%s%s", rows, name);
+    return qn_net_param(net, name, shape, &init, true);
+}
+
+static void count_params(const QnNet *net, const QnGraph *g, QnStep *out)
+{
+    for (int64_t i = 0; i < net->n_params; i++) {
+        const QnShape *s = &net->params[i].state->type.shape;
+        double n = (double)qn_shape_count(s);
+        out->params += n;
+        out->matrices += s->rank > 1 ? n : 0;
+        out->trained += is_named(net->params[i].name, rows) ? 0 : n;
+    }
+    QN_GRAPH_EACH(g, node)
+    if (node->op == &qn_op_state && is_named(((const QnStateAttr *)node->attr)->name, idle))
+        out->idle += (double)qn_shape_count(&node->out[0].type.shape);
+    out->params += out->idle;
+    out->matrices += out->idle;
+}
+
+/* Leaves the net with what the family trains. */
+static void freeze(const QnFamily *f, QnNet *net, QnStep *out)
+{
+    int64_t kept = 0;
+    if (!f->trained)
+        return;
+    out->trained = 0;
+    for (int64_t i = 0; i < net->n_params; i++) {
+        if (!strstr(net->params[i].name, f->trained))
+            continue;
+        net->params[kept++] = net->params[i];
+        out->trained += (double)qn_shape_count(&net->params[i].state->type.shape);
+    }
+    net->n_params = kept;
+}
+
+static QnStatus build(const QnModel *m, const QnCountRequest *r, int64_t layers, Build *b,
+                      QnStep *out)
 {
     b->g = qn_graph_new();
     if (!b->g)
@@ -85,9 +143,11 @@ static QnStatus build(const QnModel *m, const QnCountRequest *r, int64_t layers,
     if (r->train)
         b->net.key = qn_input(b->g, "key", QN_DTYPE_I64, &QN_SHAPE(2));
     b->result = forward(m, r, layers, &b->net);
-    b->macs = qn_macs(b->g);
+    out->macs = qn_macs(b->g);
     QN_TRY(qn_graph_check(b->g));
     QN_TRY(qn_graph_output(b->g, r->train ? "loss" : "scores", b->result));
+    count_params(&b->net, b->g, out);
+    freeze(m->family, &b->net, out);
     if (r->train)
         QN_TRY(add_update(m, b));
     return qn_graph_check(b->g);
@@ -101,28 +161,15 @@ void qn_step_fini(QnStep *s)
     *s = (QnStep){ 0 };
 }
 
-static double matrices(const QnNet *net)
-{
-    double n = 0;
-    for (int64_t i = 0; i < net->n_params; i++) {
-        const QnShape *s = &net->params[i].state->type.shape;
-        n += s->rank > 1 ? (double)qn_shape_count(s) : 0;
-    }
-    return n;
-}
-
 QnStatus qn_step_build(const QnModel *m, const QnCountRequest *r, int64_t layers, QnStep *out)
 {
     Build b = { 0 };
     *out = (QnStep){ 0 };
     if (m->family->graph)
         return m->family->graph(m, r, out);
-    QnStatus st = build(m, r, layers, &b);
-    *out = (QnStep){ .graph = b.g,
-                     .params = (double)qn_nn_param_count(&b.net),
-                     .matrices = matrices(&b.net),
-                     .macs = b.macs,
-                     .halves = r->low && m->family->wide };
+    QnStatus st = build(m, r, layers, &b, out);
+    out->graph = b.g;
+    out->halves = r->low && m->family->wide;
     qn_net_fini(&b.net);
     if (st == QN_OK)
         return QN_OK;

@@ -8,6 +8,8 @@ typedef struct QnStep {
     QnGraph *graph;
     double params, macs; /* macs: of the pass forward */
     double matrices;     /* those of params that are in matrices and kernels */
+    double idle;         /* those that the graph does not have */
+    double trained;      /* those whose gradients are summed over devices; 0: all */
     /* of graphs that are made elsewhere */
     const char *off; /* passes that are left out; NULL: none */
     bool halves;     /* all floats stand for half as many bytes */
