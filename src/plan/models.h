@@ -102,7 +102,7 @@ QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
 
 /* text, speech, series */
 extern const QnModelList qn_models_transformer_xl, qn_models_translation, qn_models_waveglow,
-    qn_models_checkpoints, qn_models_recommender;
+    qn_models_checkpoints, qn_models_recommender, qn_models_speech;
 
 /* classifiers of images */
 extern const QnModelList qn_models_vit;

@@ -51,7 +51,7 @@ static QnStatus add_update(const QnModel *m, Build *b)
 {
     QnOptim o = { .name = "sgd", .momentum = 0.9, .weight_decay = 1e-4 };
     if (m->family->plain)
-        o.momentum = 0;
+        o.momentum = o.weight_decay = 0;
     if (m->family->adam)
         o = (QnOptim){
             .name = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01

@@ -26,6 +26,7 @@ static const QnModelList *const lists[] = {
     &qn_models_checkpoints,
     &qn_models_transformer_xl,
     &qn_models_recommender,
+    &qn_models_speech,
     &qn_models_translation,
     &qn_models_waveglow,
     &qn_models_encoder,
