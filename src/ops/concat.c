@@ -2,15 +2,43 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* x_i: (outer, n_i, inner), y: (outer, n0 + n1, inner). m_i = n_i * inner. */
-QN_KERNEL concat_two(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x0, QN_GLOBAL const QN_T *x1,
-                     qn_long count, qn_long m0, qn_long m1)
+/* x_i: (outer, n_i, inner), y: (outer, n0 + n1 + …, inner). m_i = n_i * inner; element k of a row
+ * of y is in input i, at l. */
+#define CONCAT_ITEM(m)                                                                             \
+    qn_long at = qn_item();                                                                        \
+    if (at >= count)                                                                               \
+        return;                                                                                    \
+    qn_long o = at / (m), k = at % (m)
+
+QN_KERNEL concat_2(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x0, QN_GLOBAL const QN_T *x1,
+                   qn_long count, qn_long m0, qn_long m1)
 {
-    qn_long i = qn_item();
-    if (i >= count)
-        return;
-    qn_long o = i / (m0 + m1), k = i % (m0 + m1);
-    qn_store(y, i, k < m0 ? qn_load(x0, o * m0 + k) : qn_load(x1, o * m1 + k - m0));
+    CONCAT_ITEM(m0 + m1);
+    qn_store(y, at, k < m0 ? qn_load(x0, o * m0 + k) : qn_load(x1, o * m1 + k - m0));
+}
+
+QN_KERNEL concat_3(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x0, QN_GLOBAL const QN_T *x1,
+                   QN_GLOBAL const QN_T *x2, qn_long count, qn_long m0, qn_long m1, qn_long m2)
+{
+    CONCAT_ITEM(m0 + m1 + m2);
+    qn_long l = k - m0 - m1;
+    qn_store(y, at,
+             k < m0  ? qn_load(x0, o * m0 + k)
+             : l < 0 ? qn_load(x1, o * m1 + k - m0)
+                     : qn_load(x2, o * m2 + l));
+}
+
+QN_KERNEL concat_4(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x0, QN_GLOBAL const QN_T *x1,
+                   QN_GLOBAL const QN_T *x2, QN_GLOBAL const QN_T *x3, qn_long count, qn_long m0,
+                   qn_long m1, qn_long m2, qn_long m3)
+{
+    CONCAT_ITEM(m0 + m1 + m2 + m3);
+    qn_long l = k - m0 - m1;
+    qn_store(y, at,
+             k < m0   ? qn_load(x0, o * m0 + k)
+             : l < 0  ? qn_load(x1, o * m1 + k - m0)
+             : l < m2 ? qn_load(x2, o * m2 + l)
+                      : qn_load(x3, o * m3 + l - m2));
 }
 #endif
 
@@ -113,14 +141,16 @@ static void concat_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 
 static QnStatus concat_call(const QnNode *n, QnDeviceCall *c)
 {
+    static const char *const kernels[] = { "concat_2", "concat_3", "concat_4" };
     int axis = 0;
-    if (n->n_in != 2 || !qn_dtype_is_float(n->out[0].type.dtype))
-        return qn_fail(QN_EUNSUPPORTED, "concat: the device text joins two of floating point");
+    if (n->n_in < 2 || n->n_in > 4 || !qn_dtype_is_float(n->out[0].type.dtype))
+        return qn_fail(QN_EUNSUPPORTED,
+                       "concat: the device text joins two to four of floating point");
     qn_shape_axis(&n->out[0].type.shape, ((const Attr *)n->attr)->axis, &axis);
-    *c =
-        (QnDeviceCall){ .kernel = "concat_two", .n_groups = qn_shape_count(&n->out[0].type.shape) };
+    *c = (QnDeviceCall){ .kernel = kernels[n->n_in - 2],
+                         .n_groups = qn_shape_count(&n->out[0].type.shape) };
     qn_device_int(c, c->n_groups);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < n->n_in; k++) {
         QnRows r = qn_util_rows(&n->in[k]->type.shape, axis);
         qn_device_int(c, r.n * r.inner);
     }
@@ -134,6 +164,9 @@ static const QnSample concat_samples[] = {
       .attr = &(Attr){ -2 } },
     { .in = { { 2, { 3, 2 } }, { 2, { 3, 5 } } }, .n_in = 2, .attr = &(Attr){ 1 } },
     { .in = { { 1, { 5 } } }, .n_in = 1 },
+    { .in = { { 2, { 3, 20 } }, { 2, { 3, 1 } }, { 2, { 3, 40 } }, { 2, { 3, 9 } } },
+      .n_in = 4,
+      .attr = &(Attr){ 1 } },
 };
 
 QN_API QnValue *qn_concat(QnGraph *g, QnValue *const *x, int n, int64_t axis)

@@ -1,10 +1,20 @@
 /* Repeats axes of length 1, and adds leading ones, up to a shape (numpy broadcasting). */
 #include "ops/dialect.h"
 
+#ifdef QN_DEVICE
+QN_KERNEL expand_copy(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long count, QN_ARG8(d),
+                      QN_ARG8(s))
+{
+    qn_long i = qn_item();
+    if (i < count)
+        qn_store(y, i, qn_load(x, qn_strided(i, QN_PASS8(d), QN_PASS8(s))));
+}
+#endif
+
 #ifdef QN_HOST
 #include "ops/onnx.h"
 #include "ops/onnx_put.h"
-#include "ops/util.h"
+#include "ops/region.h"
 
 typedef struct Attr {
     QnDims dims;
@@ -34,13 +44,22 @@ static QnStatus expand_infer(QnInfer *c)
     return QN_OK;
 }
 
+/* Strides of x along the axes of y. */
+static void strides_of(const QnShape *s, const QnShape *to, int64_t stride[QN_MAX_RANK])
+{
+    int64_t tight[QN_MAX_RANK];
+    qn_shape_strides(s, tight);
+    for (int i = 0; i < to->rank; i++)
+        stride[i] = 0;
+    for (int i = 0; i < s->rank; i++)
+        stride[to->rank - s->rank + i] = s->dim[i] == 1 ? 0 : tight[i];
+}
+
 static QnStatus expand_ref(const QnRefArgs *a)
 {
     const QnShape *s = &a->in_type[0]->shape, *to = &a->out_type[0]->shape;
-    int64_t tight[QN_MAX_RANK], stride[QN_MAX_RANK] = { 0 }, index[QN_MAX_RANK] = { 0 };
-    qn_shape_strides(s, tight);
-    for (int i = 0; i < s->rank; i++)
-        stride[to->rank - s->rank + i] = s->dim[i] == 1 ? 0 : tight[i];
+    int64_t stride[QN_MAX_RANK], index[QN_MAX_RANK] = { 0 };
+    strides_of(s, to, stride);
     for (int64_t i = 0, n = qn_shape_count(to); i < n; i++) {
         a->out[0][i] = a->in[0][qn_util_offset(to->rank, index, stride)];
         qn_util_next(to, index);
@@ -51,6 +70,14 @@ static QnStatus expand_ref(const QnRefArgs *a)
 static void expand_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
     dx[0] = qn_sum_to(g, dy[0], &n->in[0]->type.shape);
+}
+
+static QnStatus expand_call(const QnNode *n, QnDeviceCall *c)
+{
+    int64_t stride[QN_MAX_RANK];
+    const QnShape *to = &n->out[0].type.shape;
+    strides_of(&n->in[0]->type.shape, to, stride);
+    return qn_region_call("expand_copy", n, to, stride, c);
 }
 
 static const QnSample expand_samples[] = {
@@ -115,6 +142,8 @@ const QnOp qn_op_expand = {
     .infer = expand_infer,
     .ref = expand_ref,
     .grad = expand_grad,
+    .device = QN_TEXT(expand),
+    .call = expand_call,
     QN_ONNX(expand_onnx),
     .onnx_put = expand_put,
     .onnx_writes = "Expand",

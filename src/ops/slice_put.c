@@ -1,6 +1,40 @@
 /* y = x with a region, as slice names it, replaced by u. */
 #include "ops/dialect.h"
 
+#ifdef QN_DEVICE
+/* Along each axis y has d elements, u has n of them from b on, t apart: the first of u's axes
+ * leads. `inside` stays true where all coordinates are among them; `at` is then u's element. */
+#define SLICE_PUT_AXIS(j)                                                                          \
+    {                                                                                              \
+        qn_long off = r % d##j - b##j, c = off / t##j;                                             \
+        inside = inside && c * t##j == off && c >= 0 && c < n##j;                                  \
+        at += c * unit;                                                                            \
+        unit *= n##j;                                                                              \
+        r /= d##j;                                                                                 \
+    }
+QN_KERNEL slice_put_copy(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *u,
+                         qn_long count, QN_ARG8(d), QN_ARG8(b), QN_ARG8(t), QN_ARG8(n))
+{
+    qn_long i = qn_item();
+    if (i >= count)
+        return;
+    qn_long r = i, at = 0, unit = 1;
+    bool inside = true;
+    SLICE_PUT_AXIS(7)
+    SLICE_PUT_AXIS(6)
+    SLICE_PUT_AXIS(5)
+    SLICE_PUT_AXIS(4)
+    SLICE_PUT_AXIS(3)
+    SLICE_PUT_AXIS(2)
+    SLICE_PUT_AXIS(1)
+    SLICE_PUT_AXIS(0)
+    if (inside)
+        qn_store(y, i, qn_load(u, at));
+    else
+        qn_store(y, i, qn_load(x, i));
+}
+#endif
+
 #ifdef QN_HOST
 #include "ops/region.h"
 
@@ -68,6 +102,17 @@ static void slice_put_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **
     dx[1] = qn_slice(g, dy[0], n->attr);
 }
 
+static QnStatus slice_put_call(const QnNode *n, QnDeviceCall *c)
+{
+    const QnShape *s = &n->in[0]->type.shape;
+    QnRegion r;
+    QN_TRY(qn_region_slice(NULL, "slice_put", s, n->attr, &r));
+    QN_TRY(qn_region_call("slice_put_copy", n, s, r.start, c));
+    qn_region_args(c, s->rank, r.step, 1);
+    qn_region_args(c, s->rank, r.shape.dim, 1);
+    return QN_OK;
+}
+
 static const QnSample slice_put_samples[] = {
     { .in = { { 2, { 4, 7 } }, { 2, { 2, 7 } } },
       .n_in = 2,
@@ -94,6 +139,8 @@ const QnOp qn_op_slice_put = {
     .infer = slice_put_infer,
     .ref = slice_put_ref,
     .grad = slice_put_grad,
+    .device = QN_TEXT(slice_put),
+    .call = slice_put_call,
     .inplace = 1,
     QN_SAMPLES(slice_put_samples),
 };

@@ -2,18 +2,51 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* Into two; x: (outer, n0 + n1, inner), m_i = n_i * inner. */
-QN_KERNEL split_two(QN_GLOBAL QN_T *y0, QN_GLOBAL QN_T *y1, QN_GLOBAL const QN_T *x, qn_long count,
-                    qn_long m0, qn_long m1)
+/* x: (outer, n0 + n1 + …, inner), y_i: (outer, n_i, inner). m_i = n_i * inner; element k of a row
+ * of x goes to output i, at l. */
+#define SPLIT_ITEM(m)                                                                              \
+    qn_long at = qn_item();                                                                        \
+    if (at >= count)                                                                               \
+        return;                                                                                    \
+    qn_long o = at / (m), k = at % (m)
+
+QN_KERNEL split_2(QN_GLOBAL QN_T *y0, QN_GLOBAL QN_T *y1, QN_GLOBAL const QN_T *x, qn_long count,
+                  qn_long m0, qn_long m1)
 {
-    qn_long i = qn_item();
-    if (i >= count)
-        return;
-    qn_long o = i / (m0 + m1), k = i % (m0 + m1);
+    SPLIT_ITEM(m0 + m1);
     if (k < m0)
-        qn_store(y0, o * m0 + k, qn_load(x, i));
+        qn_store(y0, o * m0 + k, qn_load(x, at));
     else
-        qn_store(y1, o * m1 + k - m0, qn_load(x, i));
+        qn_store(y1, o * m1 + k - m0, qn_load(x, at));
+}
+
+QN_KERNEL split_3(QN_GLOBAL QN_T *y0, QN_GLOBAL QN_T *y1, QN_GLOBAL QN_T *y2,
+                  QN_GLOBAL const QN_T *x, qn_long count, qn_long m0, qn_long m1, qn_long m2)
+{
+    SPLIT_ITEM(m0 + m1 + m2);
+    qn_long l = k - m0 - m1;
+    if (k < m0)
+        qn_store(y0, o * m0 + k, qn_load(x, at));
+    else if (l < 0)
+        qn_store(y1, o * m1 + k - m0, qn_load(x, at));
+    else
+        qn_store(y2, o * m2 + l, qn_load(x, at));
+}
+
+QN_KERNEL split_4(QN_GLOBAL QN_T *y0, QN_GLOBAL QN_T *y1, QN_GLOBAL QN_T *y2, QN_GLOBAL QN_T *y3,
+                  QN_GLOBAL const QN_T *x, qn_long count, qn_long m0, qn_long m1, qn_long m2,
+                  qn_long m3)
+{
+    SPLIT_ITEM(m0 + m1 + m2 + m3);
+    qn_long l = k - m0 - m1;
+    if (k < m0)
+        qn_store(y0, o * m0 + k, qn_load(x, at));
+    else if (l < 0)
+        qn_store(y1, o * m1 + k - m0, qn_load(x, at));
+    else if (l < m2)
+        qn_store(y2, o * m2 + l, qn_load(x, at));
+    else
+        qn_store(y3, o * m3 + l - m2, qn_load(x, at));
 }
 #endif
 
@@ -103,13 +136,16 @@ static void split_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 
 static QnStatus split_call(const QnNode *n, QnDeviceCall *c)
 {
+    static const char *const kernels[] = { "split_2", "split_3", "split_4" };
     int axis = 0;
-    if (n->n_out != 2 || !qn_dtype_is_float(n->out[0].type.dtype))
-        return qn_fail(QN_EUNSUPPORTED, "split: the device text gives two of floating point");
+    if (n->n_out < 2 || n->n_out > 4 || !qn_dtype_is_float(n->out[0].type.dtype))
+        return qn_fail(QN_EUNSUPPORTED,
+                       "split: the device text gives two to four of floating point");
     qn_shape_axis(&n->in[0]->type.shape, ((const Attr *)n->attr)->axis, &axis);
-    *c = (QnDeviceCall){ .kernel = "split_two", .n_groups = qn_shape_count(&n->in[0]->type.shape) };
+    *c = (QnDeviceCall){ .kernel = kernels[n->n_out - 2],
+                         .n_groups = qn_shape_count(&n->in[0]->type.shape) };
     qn_device_int(c, c->n_groups);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < n->n_out; k++) {
         QnRows r = qn_util_rows(&n->out[k].type.shape, axis);
         qn_device_int(c, r.n * r.inner);
     }
@@ -120,6 +156,7 @@ static const QnSample split_samples[] = {
     { .in = { { 2, { 4, 7 } } }, .n_in = 1, .attr = &(Attr){ 0, { 0 }, 2 } },
     { .in = { { 3, { 2, 130, 3 } } }, .n_in = 1, .attr = &(Attr){ -2, { 2, { 101, 29 } }, 0 } },
     { .in = { { 2, { 3, 9 } } }, .n_in = 1, .attr = &(Attr){ 1, { 3, { 2, 6, 1 } }, 0 } },
+    { .in = { { 3, { 2, 130, 3 } } }, .n_in = 1, .attr = &(Attr){ 1, { 4, { 50, 1, 70, 9 } }, 0 } },
 };
 
 /* Pieces of these lengths, at most eight; qn_node_out gives them. NULL: the graph has failed. */
