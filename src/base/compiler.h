@@ -15,6 +15,7 @@
 #define QN_UNLIKELY(x)             __builtin_expect(!!(x), 0)
 #define QN_TARGET(features)        __attribute__((target(features)))
 #define QN_RESTRICT                __restrict__
+#define QN_TYPEOF(x)               __typeof__(x)
 #define qn_mul_overflow(a, b, out) __builtin_mul_overflow((a), (b), (out))
 #define qn_add_overflow(a, b, out) __builtin_add_overflow((a), (b), (out))
 #ifdef __clang__

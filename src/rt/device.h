@@ -19,6 +19,16 @@ typedef struct QnBackend {
     QnStatus (*read)(QnDevice *d, void *dst, const void *src, size_t bytes);
     /* Within the device; regions do not overlap. */
     QnStatus (*copy)(QnDevice *d, void *dst, const void *src, size_t bytes);
+    /* optional: waits for all that was enqueued, and gives its error. NULL: nothing outlives a
+     * call. */
+    QnStatus (*sync)(QnDevice *d);
+    /* optional, all four: what kernels and copies enqueue from begin to end becomes a graph and
+     * does not run; replay enqueues it whole. Where begin or end fail, nothing is left to be freed.
+     */
+    QnStatus (*capture_begin)(QnDevice *d);
+    QnStatus (*capture_end)(QnDevice *d, void **graph);
+    QnStatus (*replay)(QnDevice *d, void *graph);
+    void (*capture_free)(QnDevice *d, void *graph);
     bool is_host;     /* device pointers can be read and written by the host */
     bool only_counts; /* there is no memory behind its pointers: constants need no values */
 } QnBackend;

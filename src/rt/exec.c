@@ -1,7 +1,9 @@
-/* Running a plan: step after step, then the assigns that had to wait. */
+/* Running a plan: step after step, then the assigns that had to wait; or, on devices that can, all
+ * of it replayed as one graph. */
 #include "base/clock.h"
 #include "rt/plan_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool is_finite_bits(QnDtype dtype, const void *p, int64_t i)
@@ -61,6 +63,8 @@ static QnStatus run_step(QnPlan *p, QnPlanRun *s)
     const QnKernel *k = s->prepared.kernel;
     int64_t t = p->options.profile ? qn_clock_ns() : 0;
     QnStatus st = k->run(&s->prepared, s->in, s->out, s->workspace);
+    if (st == QN_OK && p->options.profile && p->device->backend->sync)
+        st = p->device->backend->sync(p->device);
     if (st == QN_OK && p->options.check_finite && p->device->backend->is_host)
         st = check_finite(s);
     if (st != QN_OK) {
@@ -74,7 +78,7 @@ static QnStatus run_step(QnPlan *p, QnPlanRun *s)
     return QN_OK;
 }
 
-QnStatus qn_plan_run(QnPlan *p)
+static QnStatus run_all(QnPlan *p)
 {
     bool poison = p->options.poison && p->device->backend->is_host;
     for (int64_t i = 0; i < p->n_steps; i++) {
@@ -91,4 +95,56 @@ QnStatus qn_plan_run(QnPlan *p)
             QN_TRY(p->device->backend->copy(p->device, c->dst, c->src, c->bytes));
     }
     return QN_OK;
+}
+
+/* ---- the whole run as one graph of the device ---- */
+
+static bool wants_capture(QnPlan *p)
+{
+    QnPlanCapture *c = &p->capture;
+    if (!p->device->backend->capture_begin || p->options.profile || c->is_tried || c->n_runs++ == 0)
+        return false;
+    c->is_tried = true;
+    for (int64_t i = 0; i < p->n_steps; i++) {
+        const QnKernel *k = p->steps[i].prepared.kernel;
+        const QnNode *n = p->steps[i].prepared.node;
+        if (k->flags & QN_KERNEL_WAITS) {
+            snprintf(c->reason, sizeof c->reason, "node %s runs by %s, which waits for the device",
+                     n->name ? n->name : n->op->name, k->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Failing costs time alone: steps are then launched one by one. */
+static void capture(QnPlan *p)
+{
+    const QnBackend *b = p->device->backend;
+    QnPlanCapture *c = &p->capture;
+    void *graph = NULL;
+    QnStatus st = b->capture_begin(p->device);
+    if (st == QN_OK) {
+        st = run_all(p);
+        if (st != QN_OK)
+            snprintf(c->reason, sizeof c->reason, "%s", qn_error_last()->text);
+        QnStatus end = b->capture_end(p->device, &graph);
+        st = st != QN_OK ? st : end;
+    }
+    if (st == QN_OK) {
+        c->graph = graph;
+        return;
+    }
+    if (graph)
+        b->capture_free(p->device, graph);
+    if (!c->reason[0])
+        snprintf(c->reason, sizeof c->reason, "%s", qn_error_last()->text);
+    qn_error_clear();
+}
+
+QnStatus qn_plan_run(QnPlan *p)
+{
+    if (wants_capture(p))
+        capture(p);
+    return p->capture.graph ? p->device->backend->replay(p->device, p->capture.graph) : run_all(p);
 }

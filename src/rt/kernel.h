@@ -12,6 +12,7 @@ typedef enum QnKernelFlag {
     QN_KERNEL_EXACT_COPY = 1 << 1,  /* only moves data; never needs a check against ref */
     QN_KERNEL_LIBRARY = 1 << 2,     /* wraps a library (named in the kernel's name) */
     QN_KERNEL_NO_INPLACE = 1 << 3,  /* outputs must not overlap inputs though the op allows it */
+    QN_KERNEL_WAITS = 1 << 4,       /* run() waits for the device: it cannot be captured */
 } QnKernelFlag;
 
 /* What a kernel may know of the machine it runs on. */
@@ -46,7 +47,7 @@ struct QnKernel {
     int rank;            /* higher runs first: 0 the reference, 10 generic, 50 tuned, 80 library */
     unsigned flags;      /* QnKernelFlag */
     /* NULL if the kernel can run the node in these types and layouts, else a reason that fits
-     * "refused: ..." and points to static storage. */
+     * "refused: ..." and points to static storage or the device's. */
     const char *(*accepts)(const QnNode *n, const QnKernelEnv *env);
     /* optional: builds p->state, sets p->workspace_bytes */
     QnStatus (*prepare)(QnPrepared *p);

@@ -234,6 +234,8 @@ void qn_plan_free(QnPlan *p)
 {
     if (!p)
         return;
+    if (p->capture.graph)
+        p->device->backend->capture_free(p->device, p->capture.graph);
     for (int64_t i = 0; p->steps && i < p->n_steps; i++) {
         QnPrepared *k = &p->steps[i].prepared;
         if (k->kernel->fini)
@@ -314,6 +316,13 @@ QnStatus qn_plan_record(const QnPlan *p, QnChoices *c)
             QN_TRY(qn_choices_set(c, key, k->kernel->name, 0));
     }
     return QN_OK;
+}
+
+bool qn_plan_is_captured(const QnPlan *p, const char **reason)
+{
+    if (reason)
+        *reason = p->capture.reason;
+    return p->capture.graph != NULL;
 }
 
 int64_t qn_plan_n_steps(const QnPlan *p)

@@ -26,4 +26,8 @@ typedef struct QnPlanStep {
 int64_t qn_plan_n_steps(const QnPlan *p);
 QnPlanStep qn_plan_step(const QnPlan *p, int64_t i);
 
+/* Whether runs replay one captured graph; if not, *reason (may be NULL) says why, or is "" where
+ * the device has no such thing or the plan has not run twice. */
+bool qn_plan_is_captured(const QnPlan *p, const char **reason);
+
 #endif

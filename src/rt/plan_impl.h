@@ -27,6 +27,14 @@ typedef struct QnPlanPort { /* an input or output by name */
     QnType type;
 } QnPlanPort;
 
+/* Devices that can capture do so in the second run: in the first, drivers load what they need. */
+typedef struct QnPlanCapture {
+    void *graph;    /* NULL: steps are launched one by one */
+    int64_t n_runs; /* before the attempt */
+    bool is_tried;
+    char reason[QN_ERROR_TEXT_BYTES]; /* why there is no graph, "": none was wanted yet */
+} QnPlanCapture;
+
 struct QnPlan {
     QnGraph *graph;
     QnDevice *device;
@@ -43,6 +51,7 @@ struct QnPlan {
     int64_t n_inputs, n_outputs;
     char *base, *constants; /* device memory */
     QnPlanMemory memory;
+    QnPlanCapture capture;
 };
 
 /* rt/constants.c: places the constants, and what kernels pack of them, in a pool of *bytes.

@@ -178,6 +178,13 @@ static QnStatus opencl_copy(QnDevice *d, void *dst, const void *src, size_t byte
     return copy_bytes(d, dst, src, bytes, CL_FALSE);
 }
 
+static QnStatus opencl_sync(QnDevice *d)
+{
+    QnOpencl *cl = d->impl;
+    cl_int err = clFinish(cl->queue);
+    return err == CL_SUCCESS ? QN_OK : qn_opencl_fail(err, "waiting for the device");
+}
+
 const QnBackend qn_backend_opencl = {
     .name = "opencl",
     .kernels = opencl_kernels,
@@ -189,6 +196,7 @@ const QnBackend qn_backend_opencl = {
     .write = opencl_transfer,
     .read = opencl_transfer,
     .copy = opencl_copy,
+    .sync = opencl_sync,
 };
 #else
 typedef int qn_no_opencl;
