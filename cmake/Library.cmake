@@ -9,6 +9,9 @@ file(GLOB cli_sources CONFIGURE_DEPENDS src/cli/*.c)
 file(GLOB op_sources CONFIGURE_DEPENDS src/ops/*.c)
 file(GLOB isa_sources CONFIGURE_DEPENDS src/backend/cpu/isa/*.c)
 list(REMOVE_ITEM sources ${cli_sources} "")
+list(FILTER sources EXCLUDE REGEX "/src/backend/cuda/") # a plugin: cmake/Plugins.cmake
+set_source_files_properties(src/api/plugin.c PROPERTIES COMPILE_DEFINITIONS
+                            "QN_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
 
 # The registries are derived at every build, so that a deleted operator or kernel drops out; the
 # tools write only what changed.

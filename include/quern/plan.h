@@ -26,8 +26,9 @@ typedef struct QnDeviceOptions {
     int index;       /* which device of the backend, from 0 */
 } QnDeviceOptions;
 
-/* "cpu", "opencl" or "opencl:1" (a device of any OpenCL platform), or "null", which computes
- * nothing and only counts memory; NULL or "auto" is the CPU. options may be NULL. */
+/* "cpu", "opencl" or "opencl:1" (a device of any OpenCL platform), "cuda" or "cuda:1" (through the
+ * plugin libquern_cuda.so), or "null", which computes nothing and only counts memory; NULL or
+ * "auto" is the CPU. options may be NULL. */
 QN_API QnStatus qn_device_open_named(const char *name, const QnDeviceOptions *options,
                                      QnDevice **out);
 QN_API void qn_device_close(QnDevice *d); /* NULL is fine; its buffers must be freed before */

@@ -1,4 +1,5 @@
 /* Devices by name, for programs that know no backend. */
+#include "api/plugin.h"
 #include "backend/cpu/cpu.h"
 #include "backend/null/null.h"
 #include "backend/opencl/opencl.h"
@@ -15,12 +16,14 @@ static const QnBackend *const backends[] = {
     &qn_backend_null,
 };
 
+static const char *const plugins[] = { "cuda" };
+
 /* "opencl:1" is device 1 of the backend; the number may be left out. */
-static bool is_of(const QnBackend *b, const char *name, int *index)
+static bool is_of(const char *backend, const char *name, int *index)
 {
-    size_t n = strlen(b->name);
+    size_t n = strlen(backend);
     char *end;
-    if (strncmp(name, b->name, n))
+    if (strncmp(name, backend, n))
         return false;
     if (name[n] == '\0')
         return true;
@@ -36,13 +39,21 @@ QnStatus qn_device_open_named(const char *name, const QnDeviceOptions *options, 
     if (!name || !strcmp(name, "auto"))
         name = "cpu";
     for (int i = 0; i < QN_COUNT(backends); i++) {
-        if (is_of(backends[i], name, &o.index))
+        if (is_of(backends[i]->name, name, &o.index))
             return qn_device_open(backends[i], &o, out);
     }
+    for (int i = 0; i < QN_COUNT(plugins); i++) {
+        const QnPlugin *plugin;
+        const QnBackend *backend;
+        if (!is_of(plugins[i], name, &o.index))
+            continue;
+        QN_TRY(qn_plugin_find(plugins[i], &plugin, &backend, NULL));
+        return qn_device_open(backend, &o, out);
+    }
 #ifdef QN_HAVE_OPENCL
-    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu, opencl:0 … and null", name);
+    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu, opencl:0 …, cuda:0 … and null", name);
 #else
-    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu and null (built without OpenCL)",
-                   name);
+    return qn_fail(QN_EUSAGE,
+                   "no device '%s'; there are cpu, cuda:0 … and null (built without OpenCL)", name);
 #endif
 }

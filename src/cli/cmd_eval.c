@@ -7,7 +7,8 @@ enum { SET, DEVICE, JSON };
 static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe, e.g. data.test=…", 0,
               0 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or opencl:0 …", 0, 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
+                 0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object on stdout", 0, 0 },
 };
 

@@ -11,7 +11,8 @@ enum { SET, DEVICE, THREADS, EVAL, BATCH, DIM, INPUT, WHY, JSON };
 
 static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe", 0, 0 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or null", 0, 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME",
+                 "cpu (default), opencl:0 …, cuda:0 … or null", 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [EVAL] = { "--eval", 0, QN_OPTION_FLAG, NULL, "the evaluation plan, not the training step", 0,
                0 },

@@ -19,7 +19,8 @@ static const QnOption options[] = {
     [TOP] = { "--top", 0, QN_OPTION_INT, "K", "draw among the K likeliest; default all", 1,
               1 << 24 },
     [SEED] = { "--seed", 0, QN_OPTION_INT, "S", "seed of the draws; default 0", 0, INT64_MAX },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or opencl:0 …", 0, 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
+                 0 },
 };
 
 typedef struct Sampler {

@@ -12,7 +12,8 @@ enum { TOP, DEVICE, JSON };
 
 static const QnOption options[] = {
     [TOP] = { "--top", 0, QN_OPTION_INT, "K", "so many classes an input; default 3", 1, 1000 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or opencl:0 …", 0, 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
+                 0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object an input", 0, 0 },
 };
 

@@ -1,0 +1,282 @@
+/* Devices, contexts, memory, modules, launches. Single-threaded, as the tests are. */
+#include "cuda/stub/inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/stub/stream.h"
+
+StubState stub;
+
+STUB_API void stub_set(const StubOptions *options);
+STUB_API void stub_set(const StubOptions *options)
+{
+    stub.options = *options;
+    stub.calls = 0;
+    stub.counts.calls = stub.counts.launches = stub.counts.replays = stub.counts.compiles = 0;
+}
+
+STUB_API void stub_get(StubCounts *counts);
+STUB_API void stub_get(StubCounts *counts)
+{
+    *counts = stub.counts;
+}
+
+bool stub_fails(const char *call)
+{
+    const StubOptions *o = &stub.options;
+    stub.counts.calls++;
+    if (!o->fail_at || (o->fail_call && strcmp(o->fail_call, call)))
+        return false;
+    return ++stub.calls == o->fail_at;
+}
+
+CUresult stub_error(void)
+{
+    return (CUresult)stub.options.fail_error;
+}
+
+#define ENTER(call)                                                                                \
+    do {                                                                                           \
+        if (stub_fails(call))                                                                      \
+            return stub_error();                                                                   \
+    } while (0)
+#define NEED_CONTEXT()                                                                             \
+    do {                                                                                           \
+        if (!stub.current)                                                                         \
+            return CUDA_ERROR_INVALID_CONTEXT;                                                     \
+    } while (0)
+
+/* ---- the driver and its devices ---- */
+
+STUB_API CUresult cuInit(unsigned flags)
+{
+    (void)flags;
+    ENTER("cuInit");
+    return stub.options.devices < 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuDriverGetVersion(int *version)
+{
+    ENTER("cuDriverGetVersion");
+    *version = stub.options.driver_version ? stub.options.driver_version : 13000;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuGetErrorName(CUresult err, const char **name)
+{
+    *name = err == CUDA_ERROR_OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : err == CUDA_ERROR_LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED"
+            : err == CUDA_ERROR_INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE"
+                                              : "CUDA_ERROR_OTHER";
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuGetErrorString(CUresult err, const char **text)
+{
+    (void)err;
+    *text = "as the test asked";
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuDeviceGetCount(int *n)
+{
+    ENTER("cuDeviceGetCount");
+    *n = stub.options.devices ? stub.options.devices : 1;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuDeviceGet(CUdevice *id, int i)
+{
+    ENTER("cuDeviceGet");
+    *id = 100 + i;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuDeviceGetName(char *name, int bytes, CUdevice id)
+{
+    ENTER("cuDeviceGetName");
+    snprintf(name, (size_t)bytes, "Stub %d", id - 100);
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice id)
+{
+    int sm = stub.options.sm ? stub.options.sm : 90;
+    (void)id;
+    ENTER("cuDeviceGetAttribute");
+    switch ((int)what) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = sm / 10; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = sm % 10; break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = 1; break;
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+static size_t memory_bytes(void)
+{
+    return stub.options.memory_bytes ? (size_t)stub.options.memory_bytes : (size_t)1 << 30;
+}
+
+STUB_API CUresult cuDeviceTotalMem(size_t *bytes, CUdevice id)
+{
+    (void)id;
+    ENTER("cuDeviceTotalMem");
+    *bytes = memory_bytes();
+    return CUDA_SUCCESS;
+}
+
+static struct CUctx_st {
+    int count;
+} *const primary = &(struct CUctx_st){ 0 };
+
+STUB_API CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice id)
+{
+    (void)id;
+    ENTER("cuDevicePrimaryCtxRetain");
+    stub.counts.contexts++;
+    *c = primary;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuDevicePrimaryCtxRelease(CUdevice id)
+{
+    (void)id;
+    stub.counts.contexts--;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuCtxSetCurrent(CUcontext c)
+{
+    if (c)
+        ENTER("cuCtxSetCurrent");
+    stub.current = c;
+    return CUDA_SUCCESS;
+}
+
+/* ---- memory ---- */
+
+typedef struct Block {
+    struct Block *next;
+    char *p;
+    size_t bytes;
+} Block;
+
+static Block *blocks;
+
+bool stub_is_live(CUdeviceptr at, size_t bytes)
+{
+    for (const Block *b = blocks; b; b = b->next) {
+        CUdeviceptr p = (CUdeviceptr)(uintptr_t)b->p;
+        if (at >= p && at - p <= b->bytes && bytes <= b->bytes - (at - p))
+            return true;
+    }
+    return false;
+}
+
+STUB_API CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
+{
+    NEED_CONTEXT();
+    ENTER("cuMemAllocAsync");
+    if (!stream || !bytes || bytes > memory_bytes() - (size_t)stub.counts.memory_bytes)
+        return bytes && stream ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+    Block *b = malloc(sizeof *b);
+    size_t whole = (bytes + 255) / 256 * 256;
+    *b = (Block){ blocks, aligned_alloc(256, whole), bytes };
+    memset(b->p, 0xcd, whole); /* nobody zeroes it */
+    blocks = b;
+    stub.counts.memory++;
+    stub.counts.memory_bytes += (int64_t)bytes;
+    *out = (CUdeviceptr)(uintptr_t)b->p;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream)
+{
+    NEED_CONTEXT();
+    (void)stream;
+    for (Block **at = &blocks; *at; at = &(*at)->next) {
+        Block *b = *at;
+        if ((CUdeviceptr)(uintptr_t)b->p != p)
+            continue;
+        *at = b->next;
+        stub.counts.memory--;
+        stub.counts.memory_bytes -= (int64_t)b->bytes;
+        free(b->p);
+        free(b);
+        return CUDA_SUCCESS;
+    }
+    abort(); /* freed twice, or never allocated */
+}
+
+STUB_API CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+    NEED_CONTEXT();
+    (void)flags;
+    ENTER("cuMemHostAlloc");
+    *out = malloc(bytes);
+    stub.counts.pinned++;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuMemFreeHost(void *p)
+{
+    NEED_CONTEXT();
+    free(p);
+    stub.counts.pinned--;
+    return CUDA_SUCCESS;
+}
+
+/* ---- modules ---- */
+
+struct CUmod_st {
+    StubCode *code; /* NULL: opaque, or kernels are only counted */
+    char *text;
+};
+
+STUB_API CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+    NEED_CONTEXT();
+    ENTER("cuModuleLoadData");
+    bool ours = !strncmp(image, STUB_MAGIC, strlen(STUB_MAGIC));
+    struct CUmod_st *m = calloc(1, sizeof *m);
+    if (!ours && memcmp(image, "\177ELF", 4) && strncmp(image, "//", 2)) {
+        free(m);
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    if (ours)
+        m->text = strdup(image);
+    if (ours && stub.options.runs_kernels && !(m->code = stub_code_load(m->text))) {
+        free(m->text);
+        free(m);
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    stub.counts.modules++;
+    *out = m;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuModuleUnload(CUmodule m)
+{
+    NEED_CONTEXT();
+    stub_code_free(m->code);
+    free(m->text);
+    free(m);
+    stub.counts.modules--;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
+{
+    static char opaque;
+    char call[256];
+    NEED_CONTEXT();
+    ENTER("cuModuleGetFunction");
+    snprintf(call, sizeof call, "%s(", name);
+    if (m->text && !strstr(m->text, call))
+        return CUDA_ERROR_NOT_FOUND;
+    *out = m->code ? (CUfunction)stub_code_find(m->code, name) : (CUfunction)&opaque;
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}

@@ -1,0 +1,25 @@
+/* Streams of the stub: what is enqueued is done at once, or kept while they are captured. */
+#ifndef QN_TEST_CUDA_STUB_STREAM_H
+#define QN_TEST_CUDA_STUB_STREAM_H
+
+#include "cuda/stub/inside.h"
+
+typedef struct StubWork {
+    CUdeviceptr dst, src; /* a copy within the device */
+    size_t bytes;
+    const StubKernel *kernel; /* or a launch; NULL: only counted */
+    unsigned blocks, threads;
+    uint64_t args[STUB_MAX_PARAM];
+} StubWork;
+
+struct CUgraph_st {
+    StubWork *work;
+    int n, cap;
+};
+
+struct CUstream_st {
+    bool captures;
+    struct CUgraph_st graph;
+};
+
+#endif
