@@ -54,8 +54,18 @@ typedef struct QnPluginHost {
     X(QnPluginHost)                                                                                \
     X(QnBackend)                                                                                   \
     X(QnDevice)                                                                                    \
-    X(QnDeviceOptions) X(QnKernel) X(QnKernelEnv) X(QnPrepared) X(QnNode) X(QnValue) X(QnType)     \
-        X(QnOp) X(QnDeviceCall) X(QnHostrefIo) X(QnStr) X(QnCacheKey)
+    X(QnDeviceOptions)                                                                             \
+    X(QnKernel)                                                                                    \
+    X(QnKernelEnv)                                                                                 \
+    X(QnPrepared)                                                                                  \
+    X(QnNode)                                                                                      \
+    X(QnValue)                                                                                     \
+    X(QnType)                                                                                      \
+    X(QnOp)                                                                                        \
+    X(QnDeviceCall)                                                                                \
+    X(QnHostrefIo)                                                                                 \
+    X(QnStr)                                                                                       \
+    X(QnCacheKey)
 
 typedef struct QnPluginSize {
     const char *name;
