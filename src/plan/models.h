@@ -121,6 +121,6 @@ extern const QnModelList qn_models_resnet, qn_models_cnn, qn_models_decoder, qn_
 
 /* what finds and outlines things */
 extern const QnModelList qn_models_unet, qn_models_ssd, qn_models_retinanet, qn_models_rcnn,
-    qn_models_efficientdet, qn_models_yolo, qn_models_darknet, qn_models_pose;
+    qn_models_efficientdet, qn_models_yolo, qn_models_darknet, qn_models_pose, qn_models_se3;
 
 #endif

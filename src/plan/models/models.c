@@ -38,6 +38,7 @@ static const QnModelList *const lists[] = {
     &qn_models_yolo,
     &qn_models_darknet,
     &qn_models_pose,
+    &qn_models_se3,
     /* clang-format on */
 };
 
