@@ -67,7 +67,9 @@ QnStatus qn_plan_time(const QnArgs *a, int option, double *seconds);
 /* The same the other way, rounded up. */
 enum { QN_PLAN_NAME = 96 };
 const char *qn_plan_time_text(double seconds, char out[QN_PLAN_NAME]);
-/* "NAME" or "NAME:count" of the catalogue. */
+/* "NAME" or "NAME:count" as a name and a number; the option is for the error. */
+QnStatus qn_plan_count(const char *option, const char *text, char name[QN_PLAN_NAME], int *n);
+/* The device of the catalogue that is called so, and the number. */
 QnStatus qn_plan_device(const QnCatalogue *c, const char *option, const char *text,
                         const QnCard **card, int *n);
 /* The device of that name and number, priced for the job. */

@@ -148,27 +148,29 @@ QnStatus qn_plan_catalogue(const QnArgs *a, QnCatalogue *c)
     return st;
 }
 
-QnStatus qn_plan_device(const QnCatalogue *c, const char *option, const char *text,
-                        const QnCard **card, int *n)
+QnStatus qn_plan_count(const char *option, const char *text, char name[QN_PLAN_NAME], int *n)
 {
-    char name[QN_PLAN_NAME], *end;
     const char *colon = strrchr(text, ':');
+    char *end;
     long count = 1;
-    snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - text) : (int)sizeof name - 1, text);
+    snprintf(name, QN_PLAN_NAME, "%.*s", colon ? (int)(colon - text) : QN_PLAN_NAME - 1, text);
     if (colon) {
         count = strtol(colon + 1, &end, 10);
         if (end == colon + 1 || *end || count < 1 || count > 16384)
             return qn_fail(QN_EUSAGE,
-                           "%s: '%s': expected a number of devices, 1 to 16384, after "
-                           "the colon",
+                           "%s: '%s': expected a number of devices, 1 to 16384, after the colon",
                            option, text);
     }
-    if (c->here && !strcmp(name, "this"))
-        *card = c->here;
-    else
-        QN_TRY(qn_catalogue_find(c, name, card));
     *n = (int)count;
     return QN_OK;
+}
+
+QnStatus qn_plan_device(const QnCatalogue *c, const char *option, const char *text,
+                        const QnCard **card, int *n)
+{
+    char name[QN_PLAN_NAME];
+    QN_TRY(qn_plan_count(option, text, name, n));
+    return qn_catalogue_find(c, name, card);
 }
 
 void qn_plan_offer_name(const QnOffer *o, char *text, size_t bytes)

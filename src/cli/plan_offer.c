@@ -25,6 +25,22 @@ QnStatus qn_plan_price_named(const QnCatalogue *c, char *text, QnPlanTable *t, Q
     return qn_offer_price(t->counts, &t->job, card, n, &t->coefs, out);
 }
 
+/* A word of --gpu: a device and how many, or a part of several names, which stands for them all. */
+static QnStatus price_word(QnPlanTable *t, const char *text)
+{
+    const QnCard *cards[QN_PLAN_MOST];
+    int n, count = 1;
+    char name[QN_PLAN_NAME];
+    QN_TRY(qn_plan_count("--gpu", text, name, &count));
+    QN_TRY(qn_catalogue_matches(&t->catalogue, name, cards, QN_PLAN_MOST, &n));
+    const QnCard *one;
+    if (n > 1 && qn_catalogue_find(&t->catalogue, name, &one) == QN_OK) /* "RTX 3060" */
+        return price(t, one, count);
+    for (int i = 0; i < n; i++)
+        QN_TRY(price(t, cards[i], count));
+    return QN_OK;
+}
+
 QnStatus qn_plan_table_price(QnPlanTable *t, const QnArgs *a)
 {
     const char *list = a->text[QN_PLAN_GPU];
@@ -37,14 +53,10 @@ QnStatus qn_plan_table_price(QnPlanTable *t, const QnArgs *a)
     char *text = qn_strdup(list);
     QnStatus st = text ? QN_OK : QN_ENOMEM;
     for (char *name = text, *next; name && st == QN_OK; name = next) {
-        const QnCard *card;
-        int n;
         next = strchr(name, ',');
         if (next)
             *next++ = 0;
-        st = qn_plan_device(c, "--gpu", name, &card, &n);
-        if (st == QN_OK)
-            st = price(t, card, n);
+        st = price_word(t, name);
     }
     qn_free(text);
     return st;

@@ -147,6 +147,20 @@ static QnStatus open_onnx(QnPlanSubject *s, const char *path, const QnPlanSubjec
 
 /* ---- all ---- */
 
+/* Commands stand where models do: a slip of one is not taken for a model. */
+static QnStatus find_model(const QnArgs *a, const char *name, const QnModel **out)
+{
+    const char *subs[32];
+    int n = 0;
+    QnStatus st = qn_model_find(name, out);
+    for (; st == QN_ENOTFOUND && a->command->subs && a->command->subs[n] && n < 32; n++)
+        subs[n] = strrchr(a->command->subs[n]->name, ' ') + 1;
+    const char *near = qn_str_nearest(name, subs, n);
+    if (near)
+        return qn_fail(QN_ENOTFOUND, "no model '%s'; did you mean 'quern plan %s'?", name, near);
+    return st;
+}
+
 QnStatus qn_plan_subject_open(QnPlanSubject *s, const QnArgs *a, const char *name,
                               const QnPlanSubjectOptions *o)
 {
@@ -155,7 +169,7 @@ QnStatus qn_plan_subject_open(QnPlanSubject *s, const QnArgs *a, const char *nam
         return QN_ENOMEM;
     bool onnx = qn_cli_is_onnx(name);
     if (!onnx && !is_recipe(name))
-        return qn_model_find(name, &s->model);
+        return find_model(a, name, &s->model);
     s->own.family = &s->family;
     s->model = &s->own;
     QN_TRY(qn_cli_device(NULL, 0, false, &s->host));

@@ -122,28 +122,43 @@ static QnStatus try_job(Search *s, const QnJob *job, int cards, const char *text
     return QN_OK;
 }
 
-/* A micro-batch is the largest half, quarter … of the batch that fits. */
+/* The largest batch below the offer's that fits; 0: none does. */
+static QnStatus largest_batch(const Search *s, const QnJob *from, int64_t *out)
+{
+    int64_t fits = 0, more = s->offer->batch;
+    while (more - fits > 1) {
+        QnJob job = *from;
+        QnOffer o;
+        job.batch = fits + (more - fits) / 2;
+        QN_TRY(qn_offer_price(s->counts, &job, s->offer->card, s->offer->n_cards, s->k, &o));
+        if (is_usable(&o))
+            fits = job.batch;
+        else
+            more = job.batch;
+    }
+    *out = fits;
+    return QN_OK;
+}
+
+/* A micro-batch is the largest that fits and divides the batch, which stays the same. */
 static QnStatus try_micro(Search *s, const QnJob *from, const char *also)
 {
     char text[96];
-    int64_t batch = s->offer->batch;
-    for (int64_t micro = batch / 2, times = 2; micro >= 1; micro /= 2, times *= 2) {
-        QnJob job = *from;
-        bool fits;
-        if (micro * times != batch && from->train)
-            break; /* the batch would not be the same */
-        job.batch = micro;
-        job.accumulate = from->train ? s->offer->accumulate * times : 1;
-        if (from->train)
-            snprintf(text, sizeof text, "%lld micro-batches of %lld%s", (long long)job.accumulate,
-                     (long long)micro, also);
-        else
-            snprintf(text, sizeof text, "a batch of %lld%s", (long long)micro, also);
-        QN_TRY(try_job(s, &job, s->offer->n_cards, text, &fits));
-        if (fits)
-            break;
-    }
-    return QN_OK;
+    int64_t batch = s->offer->batch, micro;
+    QnJob job = *from;
+    QN_TRY(largest_batch(s, from, &micro));
+    while (from->train && micro > 0 && batch % micro)
+        micro--;
+    if (!micro)
+        return QN_OK;
+    job.batch = micro;
+    job.accumulate = from->train ? s->offer->accumulate * (batch / micro) : 1;
+    if (from->train)
+        snprintf(text, sizeof text, "%lld micro-batches of %lld%s", (long long)job.accumulate,
+                 (long long)micro, also);
+    else
+        snprintf(text, sizeof text, "a batch of %lld%s", (long long)micro, also);
+    return try_job(s, &job, s->offer->n_cards, text, NULL);
 }
 
 static QnStatus try_precision(Search *s, const QnJob *from)
@@ -173,8 +188,11 @@ static QnStatus try_shards(Search *s, const QnJob *from, const char *also)
         bool fits;
         char text[96];
         job.shard = true;
-        snprintf(text, sizeof text, "%d devices that share weights%s%s", cards,
-                 from->train ? ", gradients and optimizer" : "", also);
+        if (from->train)
+            snprintf(text, sizeof text, "weights, gradients and optimizer shared among them%s",
+                     also);
+        else
+            snprintf(text, sizeof text, "the layers in order on them%s", also);
         QN_TRY(try_job(s, &job, cards, text, &fits));
         if (fits)
             break;

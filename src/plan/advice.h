@@ -23,7 +23,8 @@ typedef struct QnJob {
     int64_t accumulate; /* micro-batches of `batch` an update; 0: 1 */
     bool recompute;     /* cheap activations are computed again rather than kept */
     bool offload;       /* the optimizer works in the host's memory */
-    bool shard;         /* weights, gradients and optimizer are spread over the devices */
+    bool shard; /* weights, gradients and optimizer are spread over the devices; in inference each
+                 * has a part of the layers */
     int64_t image, sequence;
     int64_t prompt, generate; /* tokens that are answered to, and with; 0: all at once */
     const char *framework;    /* as published figures name it, or NULL */

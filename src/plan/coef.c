@@ -1,6 +1,7 @@
 #include "plan/coef.h"
 
 #include "base/str.h"
+#include "plan/names.h"
 #include "plan/effect.h"
 #include "plan/table.h"
 #include "plan/tables.h"
@@ -87,11 +88,9 @@ QnStatus qn_tier_find(const char *name, QnTier *tier)
             return QN_OK;
         }
     }
-    const char *nearest = qn_str_nearest(name, tiers, QN_TIERS);
-    return qn_fail(QN_ENOTFOUND,
-                   "no software stack '%s'%s%s; there are quern, pytorch, pytorch-nhwc, compiled, "
-                   "tensorflow, fused, megatron, tensorrt, llama.cpp, habana, old",
-                   name, nearest ? "; did you mean " : "", nearest ? nearest : "");
+    return qn_names_unknown("software stack", name, tiers, QN_TIERS,
+                            "there are quern, pytorch, pytorch-nhwc, compiled, tensorflow, fused, "
+                            "megatron, tensorrt, llama.cpp, habana and old");
 }
 
 bool qn_tier_is_eager(QnTier tier)

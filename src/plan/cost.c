@@ -1,6 +1,6 @@
 #include "plan/cost.h"
 
-#include "base/str.h"
+#include "plan/names.h"
 #include "plan/calib.h"
 #include "plan/comm.h"
 #include "plan/effect.h"
@@ -25,10 +25,8 @@ QnStatus qn_numbers_find(const char *name, QnNumbers *p)
             return QN_OK;
         }
     }
-    return qn_fail(QN_ENOTFOUND,
-                   "no precision '%s'; there are fp32, tf32, fp16-amp, bf16-amp, fp16, bf16, int8, "
-                   "fp8",
-                   name);
+    return qn_names_unknown("precision", name, numbers, QN_NUMBERS_COUNT,
+                            "there are fp32, tf32, fp16-amp, bf16-amp, fp16, bf16, int8 and fp8");
 }
 
 int qn_numbers_low(QnNumbers p, bool train)

@@ -1,6 +1,6 @@
 #include "plan/device.h"
 
-#include "base/str.h"
+#include "plan/names.h"
 #include "plan/table.h"
 #include "plan/tables.h"
 
@@ -150,15 +150,6 @@ void qn_catalogue_fini(QnCatalogue *c)
     *c = (QnCatalogue){ 0 };
 }
 
-static bool has_part(const char *text, const char *part)
-{
-    size_t n = strlen(part);
-    for (; *text; text++)
-        if (!strncasecmp(text, part, n))
-            return true;
-    return false;
-}
-
 static QnStatus unknown(const QnCatalogue *c, const char *name, const char *const *parts, int n)
 {
     const char *names[512];
@@ -168,12 +159,7 @@ static QnStatus unknown(const QnCatalogue *c, const char *name, const char *cons
     if (n > 1)
         return qn_fail(QN_ENOTFOUND, "device '%s' could be %s or %s%s: say which", name, parts[0],
                        parts[1], n > 2 ? " or another" : "");
-    const char *nearest = qn_str_nearest(name, names, count);
-    if (nearest)
-        return qn_fail(QN_ENOTFOUND, "no device '%s' in the catalogue; did you mean '%s'?", name,
-                       nearest);
-    return qn_fail(QN_ENOTFOUND, "no device '%s' in the catalogue; 'quern plan devices' lists them",
-                   name);
+    return qn_names_unknown("device", name, names, count, "'quern plan devices' lists them");
 }
 
 /* "RTX 3060" is "RTX 3060 12GB" rather than "RTX 3060 Ti". */
@@ -186,33 +172,37 @@ static bool is_but_for_memory(const char *card, const char *name)
     return digits && !strcasecmp(card + n + 1 + digits, "GB");
 }
 
-QnStatus qn_catalogue_find(const QnCatalogue *c, const char *name, const QnCard **out)
+QnStatus qn_catalogue_matches(const QnCatalogue *c, const char *name, const QnCard **out, int cap,
+                              int *n)
 {
-    const char *parts[2] = { 0 };
-    int n = 0;
+    *n = 0;
     for (int i = 0; i < c->n_cards; i++) {
-        if (!strcasecmp(c->cards[i].name, name)) {
-            *out = &c->cards[i];
+        if (!strcasecmp(c->cards[i].name, name) || qn_name_is(c->cards[i].name, name)) {
+            out[(*n)++] = &c->cards[i];
             return QN_OK;
         }
     }
-    for (int i = 0; i < c->n_cards && name[0]; i++) {
-        if (!has_part(c->cards[i].name, name))
-            continue;
-        if (n < 2)
-            parts[n] = c->cards[i].name;
-        n++;
-        *out = &c->cards[i];
-    }
-    const QnCard *sized = NULL;
-    int n_sized = 0;
-    for (int i = 0; i < c->n_cards && n > 1; i++) {
-        if (is_but_for_memory(c->cards[i].name, name)) {
+    for (int i = 0; i < c->n_cards && *n < cap; i++)
+        if (qn_name_has(c->cards[i].name, name))
+            out[(*n)++] = &c->cards[i];
+    return *n ? QN_OK : unknown(c, name, NULL, 0);
+}
+
+QnStatus qn_catalogue_find(const QnCatalogue *c, const char *name, const QnCard **out)
+{
+    enum { MOST = 512 };
+    const QnCard *all[MOST], *sized = NULL;
+    int n, n_sized = 0;
+    QN_TRY(qn_catalogue_matches(c, name, all, MOST, &n));
+    for (int i = 0; i < n; i++) {
+        if (is_but_for_memory(all[i]->name, name)) {
             n_sized++;
-            sized = &c->cards[i];
+            sized = all[i];
         }
     }
-    if (n_sized == 1)
-        *out = sized;
-    return n == 1 || n_sized == 1 ? QN_OK : unknown(c, name, parts, n);
+    *out = n_sized == 1 ? sized : all[0];
+    if (n == 1 || n_sized == 1)
+        return QN_OK;
+    const char *parts[] = { all[0]->name, all[1]->name };
+    return unknown(c, name, parts, n);
 }

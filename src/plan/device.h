@@ -28,6 +28,10 @@ QnStatus qn_catalogue_parse(QnCatalogue *c, const char *path, const char *text, 
 /* More rows, of a file with the same columns; on failure the catalogue is as before. */
 QnStatus qn_catalogue_add(QnCatalogue *c, const char *path, const char *text, size_t bytes);
 void qn_catalogue_fini(QnCatalogue *c);
+/* All devices that the name is, or is a part of, in any case, up to `cap`; none is an error, which
+ * names what is nearest. */
+QnStatus qn_catalogue_matches(const QnCatalogue *c, const char *name, const QnCard **out, int cap,
+                              int *n);
 /* By name, in any case; the part that only one name has will do ("a100 sxm4 80"). An error names
  * what is nearest. */
 QnStatus qn_catalogue_find(const QnCatalogue *c, const char *name, const QnCard **out);

@@ -9,6 +9,7 @@
 /* The host's share of a training step with its optimizer there, and what copies reach. */
 #define HOST_BYTES_S 40e9
 #define COPY_SHARE   0.8
+#define IDLE         0.12 /* of its limit, what an idle device draws */
 
 double qn_offer_room(const QnOffer *o)
 {
@@ -46,6 +47,15 @@ static double copy_rate(const QnCard *card)
     return COPY_SHARE * 1e9 * (gen > 0 && gen < QN_COUNT(gbs) ? gbs[gen] : 15.75);
 }
 
+static void add_s(QnCostResult *c, QnLimit limit, double seconds)
+{
+    c->mfu *= c->step_s / (c->step_s + seconds);
+    c->step_s += seconds;
+    c->low_s += seconds;
+    c->high_s += seconds;
+    c->by_limit[limit] += seconds;
+}
+
 /* ---- what does not stay on the device ---- */
 
 /* Seconds an update more. With 32-bit masters of 16-bit weights, those go too. */
@@ -69,7 +79,7 @@ static QnStatus spread_out(const QnJob *job, const QnOffer *o, QnCount *c, doubl
 {
     QnFleet f;
     *seconds = 0;
-    if (!job->shard || o->n_cards < 2)
+    if (!job->shard || o->n_cards < 2 || !job->train)
         return QN_OK;
     QN_TRY(qn_fleet_open(&f));
     QnLinks links = qn_links_of(o->card, 0);
@@ -83,21 +93,32 @@ static QnStatus spread_out(const QnJob *job, const QnOffer *o, QnCount *c, doubl
     c->weights /= n;
     c->gradients /= n;
     c->optimizer /= n;
-    *seconds =
-        (job->train ? 2 : 1) * qn_comm_s(&links, &f, QN_COMM_ALL_GATHER, o->n_cards, local, bytes);
+    *seconds = 2 * qn_comm_s(&links, &f, QN_COMM_ALL_GATHER, o->n_cards, local, bytes);
+    return QN_OK;
+}
+
+/* What a layer hands to the next for an example, as a guess: some thousand numbers of 16 bits. */
+enum { HANDED_BYTES = 16384 };
+
+/* Inference with the layers in order on the devices: one works at a time, each holds its part. */
+static QnStatus line_up(const QnJob *job, const QnCount *c, double steps, QnOffer *o)
+{
+    QnFleet f;
+    if (!job->shard || o->n_cards < 2 || job->train)
+        return QN_OK;
+    QN_TRY(qn_fleet_open(&f));
+    QnLinks links = qn_links_of(o->card, 0);
+    double n = o->n_cards, bytes = HANDED_BYTES * (double)o->batch;
+    double send =
+        qn_comm_s(&links, &f, QN_COMM_SEND, o->n_cards, QN_MIN(o->n_cards, links.per_node), bytes);
+    add_s(&o->cost, QN_LIMIT_LINK, (n - 1) * send * steps);
+    o->cost.memory_bytes -= (c->weights + c->cache) * (1 - 1 / n);
+    o->cost.fits = o->cost.memory_bytes <= qn_offer_room(o);
+    o->cost.power_w += (n - 1) * IDLE * o->card->tdp_w;
     return QN_OK;
 }
 
 /* ---- a step ---- */
-
-static void add_s(QnCostResult *c, QnLimit limit, double seconds)
-{
-    c->mfu *= c->step_s / (c->step_s + seconds);
-    c->step_s += seconds;
-    c->low_s += seconds;
-    c->high_s += seconds;
-    c->by_limit[limit] += seconds;
-}
 
 /* Micro-batches before the last sum up gradients, and update nothing. */
 static QnStatus add_micro_batches(const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
@@ -157,7 +178,7 @@ static void set_memory_range(const QnCount *held, QnOffer *o)
 QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o)
 {
     return (QnCostRequest){ .card = o->card,
-                            .n_cards = o->n_cards,
+                            .n_cards = job->shard && !job->train ? 1 : o->n_cards,
                             .numbers = o->numbers,
                             .tier = job->tier,
                             .train = job->train,
@@ -168,7 +189,7 @@ QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o)
 static QnCostRequest request_of(const QnJob *job, const QnOffer *o)
 {
     return (QnCostRequest){ .card = o->card,
-                            .n_cards = o->n_cards,
+                            .n_cards = job->shard && !job->train ? 1 : o->n_cards,
                             .numbers = o->numbers,
                             .tier = job->tier,
                             .train = job->train,
@@ -199,6 +220,7 @@ static QnStatus price_step(const QnJob *job, const QnCoefs *k, QnCount *c, QnOff
     find_limit(&o->cost);
     o->term = largest_term(c);
     set_memory_range(c, o);
+    QN_TRY(line_up(job, c, 1, o));
     wait_for_examples(job, o);
     return QN_OK;
 }
@@ -223,7 +245,7 @@ static QnStatus price_answers(QnCounts *counts, const QnJob *job, const QnCountR
     o->token_s = g.steps > 0 ? (o->cost.step_s - first.step_s) / g.steps : 0;
     o->term = largest_term(g.last);
     set_memory_range(g.last, o);
-    return QN_OK;
+    return line_up(job, g.last, g.steps + 1, o);
 }
 
 /* ---- the job ---- */
@@ -241,7 +263,7 @@ static void set_money(const QnJob *job, QnOffer *o)
 /* items: of one device's update, or run of answers. */
 static QnStatus finish(const QnJob *job, double items, QnOffer *o)
 {
-    items *= o->n_cards;
+    items *= job->shard && !job->train ? 1 : o->n_cards;
     o->items_s = items / o->cost.step_s;
     o->low_s = items / o->cost.high_s;
     o->high_s = items / o->cost.low_s;

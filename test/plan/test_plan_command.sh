@@ -117,8 +117,9 @@ lines=$(wc -l <"$out") cells=$(awk -F, 'NR == 1 { print NF }' "$out")
     { echo "--sort cost is not in order"; failed=1; }
 COLUMNS=60 "$quern" plan $job >"$out" 2>&1
 awk 'NR > 1 && /%/ && length > 62 && !/:/ { exit 1 }' "$out" || { echo "wider than 60 columns"; failed=1; }
+expect 0 "the layers in order on them" llama2_70b --task infer --generate 10 --precision fp16 --gpu "RTX 4090"
 expect 0 "nothing fits. What would" gpt2_xl --batch 4 --gpu "RTX 4090"
-expect 0 "devices that share weights" gpt2_xl --batch 4 --gpu "RTX 4090"
+expect 0 "optimizer shared among them" gpt2_xl --batch 4 --gpu "RTX 4090"
 
 expect 0 "the first token after" llama2_7b --task infer --generate 64 --gpu "RTX 4090" --precision fp16
 expect 0 '"token_ms"' llama2_7b --task infer --generate 64 --prompt 32 --batch 1 --gpu "RTX 4090" --json

@@ -1,6 +1,6 @@
 #include "plan/models.h"
 
-#include "base/str.h"
+#include "plan/names.h"
 
 #include <strings.h>
 
@@ -63,9 +63,12 @@ QnStatus qn_model_find(const char *name, const QnModel **out)
             return QN_OK;
         }
     }
-    const char *nearest = qn_str_nearest(name, names, n);
-    if (nearest)
-        return qn_fail(QN_ENOTFOUND, "no model '%s'; did you mean '%s'?", name, nearest);
-    return qn_fail(QN_ENOTFOUND, "no model '%s'; 'quern plan models' lists those that are known",
-                   name);
+    for (int i = 0; i < n; i++) { /* "Llama-2 7B" */
+        if (qn_name_is(names[i], name)) {
+            *out = qn_model_at(i);
+            return QN_OK;
+        }
+    }
+    return qn_names_unknown("model", name, names, n,
+                            "'quern plan models' lists those that are known");
 }
