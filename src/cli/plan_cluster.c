@@ -155,6 +155,7 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
                                   .links = qn_links_of(p->card, network),
                                   .flash = true,
                                   .overlap = true,
+                                  .logit_bytes = 4,
                                   .host = 0.3 };
     QN_TRY(qn_plan_number(a, COMPRESSION, 1, &job->training.compression));
     if (!(job->mtbf_hours > 0) || !(job->training.compression >= 1))

@@ -7,7 +7,7 @@
 enum { FOLDS = 5, SWEEPS = 40 };
 
 static const QnFigureKind *const kinds[] = { &qn_figures_comm, &qn_figures_parallel,
-                                             &qn_figures_power };
+                                             &qn_figures_power, &qn_figures_memory };
 
 /* ---- reading ---- */
 

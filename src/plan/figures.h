@@ -42,7 +42,7 @@ struct QnFigures {
     int64_t n;
 };
 
-extern const QnFigureKind qn_figures_comm, qn_figures_parallel, qn_figures_power;
+extern const QnFigureKind qn_figures_comm, qn_figures_parallel, qn_figures_power, qn_figures_memory;
 
 /* NULL: the text is no such table. */
 const QnFigureKind *qn_figures_kind(const char *text, size_t bytes);

@@ -107,7 +107,8 @@ static QnStatus read_figure(QnFigures *s, int64_t row, QnFigure *out)
                                 .numbers = QN_NUMBERS_FP16_AMP,
                                 .links = qn_links_of(card, 0),
                                 .host = 1,
-                                .compression = 1 };
+                                .compression = 1,
+                                .logit_bytes = 6 };
     if (qn_parallel_check(j->split, &j->layout) != QN_OK) {
         out->reason = "the batch or the layers cannot be divided so";
         return QN_OK;

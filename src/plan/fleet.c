@@ -57,6 +57,15 @@ static const Row others[QN_FLEET_COUNT - QN_FLEET_REDUCE] = {
     { "power.each_w", 60, 5, 200 },
     { "power.each_switched_w", 120, 20, 300 },
     { "power.spread", 0.15, 0.02, 2 },
+    { "memory.images", 1.1, 0.5, 2 },
+    { "memory.tokens", 2, 0.5, 4 },
+    { "memory.scores", 2, 0.5, 8 },
+    { "memory.detection", 1, 0.2, 3 },
+    { "memory.context_gb", 0.8, 0.2, 2 },
+    { "memory.workspace_gb", 0.5, 0.05, 4 },
+    { "memory.slack", 0.05, 0.005, 0.2 },
+    { "memory.kept", 0.5, 0.01, 1 },
+    { "memory.spread", 0.15, 0.02, 2 },
 };
 
 QnFleetInfo qn_fleet_info(int i)

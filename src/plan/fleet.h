@@ -64,6 +64,16 @@ enum {
     QN_FLEET_POWER_EACH, /* watts of the host for each device */
     QN_FLEET_POWER_EACH_SWITCHED,
     QN_FLEET_POWER_SPREAD,
+    /* memory of eager stacks */
+    QN_FLEET_MEMORY_IMAGES,    /* what convolutional nets keep, over what the graph does */
+    QN_FLEET_MEMORY_TOKENS,    /* the same of nets of tokens */
+    QN_FLEET_MEMORY_SCORES,    /* copies of attention's scores */
+    QN_FLEET_MEMORY_DETECTION, /* again, where boxes are proposed and sorted out */
+    QN_FLEET_MEMORY_CONTEXT,   /* GB */
+    QN_FLEET_MEMORY_WORKSPACE, /* GB */
+    QN_FLEET_MEMORY_SLACK,     /* share lost between blocks */
+    QN_FLEET_MEMORY_KEPT,      /* share of what is free that the allocator keeps, near the limit */
+    QN_FLEET_MEMORY_SPREAD,
     QN_FLEET_COUNT
 };
 

@@ -89,8 +89,11 @@ static double activations(const QnSplit *s, const QnSharding *l, const QnTrainin
     double bytes = b * held * layers * kept;
     if (again > 0 && s->layers)
         bytes += b * live;
-    if (l->pipeline == 1)
-        bytes += b * s->ends_kept / l->tensor / l->context;
+    if (l->pipeline == 1) { /* else the first stage has no scores; its own are 2 bytes each */
+        double scores = (double)s->sequence * s->classes;
+        double rest = QN_MAX(0, s->ends_kept - 2 * scores);
+        bytes += b * (rest + t->logit_bytes * scores) / l->tensor / l->context;
+    }
     return bytes;
 }
 
@@ -102,9 +105,11 @@ QnParallelMemory qn_parallel_memory(const QnSplit *s, const QnSharding *l, const
     m.optimizer = params * (s->model->family->adam ? 8 : 4) + (wide ? 0 : 4 * params);
     if (l->zero >= 1)
         m.optimizer /= d;
+    if (l->pipeline > 1) /* the others live through all micro-batches */
+        d = 1;
     if (l->zero >= 2)
         m.gradients /= d;
-    if (l->zero >= 3) /* and two layers that are gathered */
+    if (l->zero >= 3 && d > 1) /* and two layers that are gathered */
         m.weights = m.weights / d + 4 * s->layer_params / l->tensor;
     m.activations = activations(s, l, t);
     double held = m.weights + m.gradients + m.optimizer + m.activations;

@@ -36,6 +36,7 @@ typedef struct QnTraining {
                          * their work */
     double host;        /* factor on what a launch costs the host; below 1 where it compiles */
     double compression; /* of gradients; 1: none */
+    double logit_bytes; /* that each score of a class keeps; 0: the loss is worked out in pieces */
 } QnTraining;
 
 typedef struct QnParallelMemory {

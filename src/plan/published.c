@@ -55,6 +55,8 @@ static void read_habits(const QnPublishedText *t, QnPublished *p)
     if (has(t->flag, "SHARD_GRAD_OP"))
         l->zero = 2;
     p->training.flash = !has(text, "Megatron-LM");
+    /* 16 bits, 32 bits, and the gradient of these */
+    p->training.logit_bytes = titan ? 10 : has(text, "Megatron-LM") ? 6 : 0;
     p->training.host = has(text, "compile") || !has(text, "Megatron-LM") ? 0.3 : 1;
 }
 

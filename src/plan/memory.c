@@ -1,0 +1,51 @@
+#include "plan/memory.h"
+
+#include <string.h>
+
+/* Elements that attention writes forward where it is not one kernel. */
+static double scores_of(const QnCount *c)
+{
+    double all = 0;
+    for (int64_t i = 0; i < c->n_work; i++)
+        if (c->work[i].kind == QN_WORK_ATTENTION && !strstr(c->work[i].op, "grad"))
+            all += c->work[i].count * c->work[i].m * c->work[i].n * c->work[i].groups;
+    return all;
+}
+
+static double activations_of(const QnMemoryRequest *r, const double *x)
+{
+    double bytes = r->count->activations;
+    if (r->stack != QN_MEMORY_EAGER)
+        return bytes;
+    if (r->images)
+        bytes *= x[QN_FLEET_MEMORY_IMAGES];
+    else
+        bytes = bytes * x[QN_FLEET_MEMORY_TOKENS] +
+                scores_of(r->count) * (r->low ? 2 : 4) * x[QN_FLEET_MEMORY_SCORES];
+    return r->detection ? bytes * x[QN_FLEET_MEMORY_DETECTION] : bytes;
+}
+
+QnMemoryTerms qn_memory_terms(const QnMemoryRequest *r, const QnFleet *f)
+{
+    const double *x = f->x;
+    double room = r->card->memory_gb * 1024 * 1024 * 1024;
+    QnMemoryTerms m = { .weights = r->count->weights,
+                        .gradients = r->count->gradients,
+                        .optimizer = r->count->optimizer,
+                        .activations = activations_of(r, x) };
+    if (r->low && r->stack != QN_MEMORY_QUERN) /* and a copy in 16 bits */
+        m.weights += 2 * r->count->params;
+    double held = m.weights + m.gradients + m.optimizer + m.activations;
+    if (!r->allocated) {
+        m.context = 1e9 * x[QN_FLEET_MEMORY_CONTEXT];
+        m.workspace = 1e9 * x[QN_FLEET_MEMORY_WORKSPACE];
+        m.slack = x[QN_FLEET_MEMORY_SLACK] * held;
+    }
+    m.total = held + m.context + m.workspace + m.slack;
+    if (r->full) { /* blocks that are free stay with the allocator, up to what the device has */
+        double more = x[QN_FLEET_MEMORY_KEPT] * QN_MAX(0, room - m.total);
+        m.slack += more;
+        m.total = QN_MIN(m.total + more, room);
+    }
+    return m;
+}
