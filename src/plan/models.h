@@ -102,7 +102,8 @@ QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
 
 /* text, speech, series */
 extern const QnModelList qn_models_transformer_xl, qn_models_translation, qn_models_waveglow,
-    qn_models_checkpoints, qn_models_recommender, qn_models_speech;
+    qn_models_checkpoints, qn_models_recommender, qn_models_speech, qn_models_forecast,
+    qn_models_product, qn_models_diffusion;
 
 /* classifiers of images */
 extern const QnModelList qn_models_vit;
