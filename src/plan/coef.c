@@ -64,14 +64,27 @@ static const char *const tiers[QN_TIERS] = {
     [QN_TIER_OLD] = "old",
 };
 
+/* What cards are by their own word; the rest by what their architecture begins with. */
+static const char *const processors[] = { "Xeon", "EPYC", "Core ", "Ryzen", "Threadripper", "CPU" };
+
 /* The first whose text the device's architecture begins with; the last takes the rest. */
 static const struct {
     const char *name, *prefix;
 } archs[QN_ARCHS] = {
-    { "maxwell", "Maxwell" }, { "pascal", "Pascal" },      { "volta", "Volta" },
-    { "turing", "Turing" },   { "ga100", "Ampere GA100" }, { "ampere", "Ampere" },
-    { "ada", "Ada" },         { "hopper", "Hopper" },      { "blackwell", "Blackwell" },
-    { "gaudi", "Habana" },    { "cdna", "CDNA" },          { "rdna", "RDNA" },
+    { "maxwell", "Maxwell" },
+    { "pascal", "Pascal" },
+    { "volta", "Volta" },
+    { "turing", "Turing" },
+    { "ga100", "Ampere GA100" },
+    { "ampere", "Ampere" },
+    { "ada", "Ada" },
+    { "hopper", "Hopper" },
+    { "blackwell", "Blackwell" },
+    { "gaudi", "Habana" },
+    { "cdna", "CDNA" },
+    { "rdna", "RDNA" },
+    { "apple", "M" },
+    { "cpu", "\n" },
     { "other", "" },
 };
 
@@ -104,9 +117,19 @@ const char *qn_arch_name(int arch)
     return archs[arch].name;
 }
 
+bool qn_card_is_cpu(const QnCard *card)
+{
+    for (int i = 0; i < QN_COUNT(processors); i++)
+        if (strstr(card->name, processors[i]))
+            return true;
+    return false;
+}
+
 int qn_arch_of(const QnCard *card)
 {
     int i = 0;
+    if (qn_card_is_cpu(card))
+        return QN_ARCHS - 2;
     while (i < QN_ARCHS - 1 && strncmp(card->arch, archs[i].prefix, strlen(archs[i].prefix)) != 0)
         i++;
     return i;

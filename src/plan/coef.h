@@ -60,7 +60,7 @@ enum {                   /* of all */
        QN_COEFS_OF_ALL
 };
 
-enum { QN_ARCHS = 13 };
+enum { QN_ARCHS = 15 };
 
 typedef struct QnCoefs {
     double tier[QN_TIERS][QN_COEFS_OF_TIER];
@@ -100,5 +100,7 @@ bool qn_tier_is_eager(QnTier tier);
 /* Row of QnCoefs.arch. */
 int qn_arch_of(const QnCard *card);
 const char *qn_arch_name(int arch);
+/* Whether the card is a processor that computes for itself. */
+bool qn_card_is_cpu(const QnCard *card);
 
 #endif

@@ -27,6 +27,11 @@ static const struct {
                                     [QN_PART_RECURRENT] = 0.15,
                                     [QN_PART_MOVE] = 0.15,
                                     [QN_PART_HOST] = 0.15 } },
+    [QN_EFFECT_CLASS] = { "class",
+                          { [QN_PART_TENSOR] = 0.1,
+                            [QN_PART_PLAIN] = 0.1,
+                            [QN_PART_MEMORY] = 0.1,
+                            [QN_PART_HOST] = 0.2 } },
     [QN_EFFECT_CARD] = { "card",
                          { [QN_PART_PLAIN] = 0.08,
                            [QN_PART_TENSOR] = 0.08,
@@ -110,18 +115,23 @@ static const char *count_text(int n)
 
 bool qn_effect_key(const QnCostRequest *r, QnEffectGroup g, char key[QN_EFFECT_KEY_BYTES])
 {
-    const char *tier = qn_tier_name(r->tier), *arch = qn_arch_name(qn_arch_of(r->card));
+    /* processors run other kernels under the same names */
+    const char *tier = qn_card_is_cpu(r->card) ? "cpu" : qn_tier_name(r->tier),
+               *arch = qn_arch_name(qn_arch_of(r->card));
     const char *numbers = qn_numbers_name(r->numbers), *task = r->train ? "train" : "infer";
     const char *parts[6] = { 0 };
     char framework[80] = "";
     if (r->framework)
         shorten(r->framework, framework);
+    if (qn_card_is_cpu(r->card) && framework[0])
+        strcpy(framework + QN_MIN(strlen(framework), 70), " on CPU");
 #define KEY(...)                                                                                   \
     memcpy(parts, (const char *[]){ __VA_ARGS__ }, sizeof(const char *[]){ __VA_ARGS__ })
     bool run = r->framework && r->framework[0];
     switch (g) {
     case QN_EFFECT_STACK_ARCH: KEY(tier, arch); break;
     case QN_EFFECT_STACK_NUMBERS: KEY(tier, numbers, task); break;
+    case QN_EFFECT_CLASS: KEY(r->card->kind); break;
     case QN_EFFECT_CARD: KEY(r->card->name); break;
     case QN_EFFECT_CARD_NUMBERS: KEY(r->card->name, numbers); break;
     case QN_EFFECT_CARD_COUNT:
@@ -135,7 +145,7 @@ bool qn_effect_key(const QnCostRequest *r, QnEffectGroup g, char key[QN_EFFECT_K
     case QN_EFFECT_FRAMEWORK_CARD: KEY(run ? framework : NULL, r->card->name); break;
     case QN_EFFECT_FAMILY_STACK: KEY(r->family, tier, task); break;
     case QN_EFFECT_FAMILY_ARCH: KEY(r->family, arch, numbers); break;
-    case QN_EFFECT_MODEL: KEY(r->model, task); break;
+    case QN_EFFECT_MODEL: KEY(r->model, task, qn_card_is_cpu(r->card) ? "cpu" : NULL); break;
     case QN_EFFECT_MODEL_NUMBERS: KEY(r->model, numbers, task); break;
     case QN_EFFECT_MODEL_STACK: KEY(r->model, tier, task); break;
     case QN_EFFECT_MODEL_FRAMEWORK: KEY(r->model, run ? framework : NULL, numbers, task); break;

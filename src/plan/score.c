@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOLDS = 10 };
+enum { FOLDS = 20 };
 
 /* ---- predictions ---- */
 
