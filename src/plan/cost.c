@@ -87,6 +87,28 @@ static QnLinks links_of(const QnCostRequest *r)
     return links;
 }
 
+static QnFleet fleet_of(const QnCoefs *k)
+{
+    QnFleet f = k->fleet;
+    double *pcie = f.x + QN_FLEET_LINK + QN_LINK_PCIE * QN_LINK_COEFS;
+    double *host = f.x + QN_FLEET_LINK + QN_LINK_HOST * QN_LINK_COEFS;
+    pcie[QN_LINK_SHARE] = k->all[QN_COEF_LINK];
+    host[QN_LINK_SHARE] = k->all[QN_COEF_HOST];
+    pcie[QN_LINK_HOP_US] = host[QN_LINK_HOP_US] = k->all[QN_COEF_LINK_US];
+    return f;
+}
+
+/* All-reduces of the layers of a model that devices share. */
+static double exchange_s(const QnCostSum *sum, const QnCostRequest *r, const QnCoefs *k)
+{
+    if (!(r->ways > 1) || !(sum->exchanges > 0))
+        return 0;
+    QnLinks links = links_of(r);
+    QnFleet f = fleet_of(k);
+    return sum->exchanges * qn_comm_s(&links, &f, QN_COMM_ALL_REDUCE, (int)r->ways, links.per_node,
+                                      sum->exchanged / sum->exchanges);
+}
+
 /* What of the all-reduce of the gradients the backward pass does not hide: at least its last
  * bucket of 25 MB. scale: of the rate. */
 static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k, double scale,
@@ -95,12 +117,7 @@ static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
     if (r->n_cards < 2 || (!r->train && !r->one_process))
         return 0;
     QnLinks links = links_of(r);
-    QnFleet f = k->fleet;
-    double *pcie = f.x + QN_FLEET_LINK + QN_LINK_PCIE * QN_LINK_COEFS;
-    double *host = f.x + QN_FLEET_LINK + QN_LINK_HOST * QN_LINK_COEFS;
-    pcie[QN_LINK_SHARE] = k->all[QN_COEF_LINK];
-    host[QN_LINK_SHARE] = k->all[QN_COEF_HOST];
-    pcie[QN_LINK_HOP_US] = host[QN_LINK_HOP_US] = k->all[QN_COEF_LINK_US];
+    QnFleet f = fleet_of(k);
     double width = r->numbers == QN_NUMBERS_FP16 || r->numbers == QN_NUMBERS_BF16 ? 2 : 4;
     double bytes = QN_MAX(width * c->trained, 1), bucket = QN_MIN(bytes, 25e6);
     if (r->one_process) /* weights go out and gradients come back, and nothing hides that */
@@ -149,7 +166,8 @@ double qn_cost_close(const QnCostSum *sum, const QnCount *count, double steps,
         host *= r->n_cards * k->all[QN_COEF_REPLICA];
     double both = together(device, host, k->all[QN_COEF_ASYNC]);
     double copy = r->copied_bytes / (1e9 * k->all[QN_COEF_COPY_GBS]);
-    double link = link_s(count, r, k, exp(logs[QN_PART_LINK]), both);
+    double link = link_s(count, r, k, exp(logs[QN_PART_LINK]), both) +
+                  exchange_s(sum, r, k) * exp(logs[QN_PART_LINK]);
     double scale = exp(logs[QN_PART_ALL]), total = (both + copy + link) * scale;
     if (!out)
         return total;

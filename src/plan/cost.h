@@ -41,6 +41,9 @@ typedef struct QnCostRequest {
     /* What the run is, where that is known; NULL: not */
     const char *model, *family, *framework;
     double copied_bytes; /* from the host in each step, which waits for it */
+    double ways;         /* devices that share each step of serving, 0 and 1: none */
+    double weight_bits;  /* of matrices, as counted; 0: as the numbers */
+    bool decodes;        /* most of the time goes into one token after the other */
     bool bridged;        /* NVLink between pairs of cards that have a bridge for it */
     bool one_process;    /* weights go out from one device and gradients back to it, each step */
 } QnCostRequest;
@@ -118,6 +121,7 @@ typedef struct QnCostItem {
     double per_k;          /* 1 / depth of the product, 0: none */
     double memory, cached; /* seconds at the bandwidth: of what misses the cache, of what may hit */
     double watts;          /* log of peak TFLOP/s for each watt of the limit */
+    double exchanged;      /* bytes that devices which share the step have to bring together */
     double count;
 } QnCostItem;
 /* Of one count; items: c->n_work of them. Returns how many. */
@@ -126,6 +130,7 @@ int64_t qn_cost_items(const QnCount *c, const QnCostRequest *r, QnCostItem *item
 typedef struct QnCostSum {
     double device_s;         /* without gaps */
     double kernels, updates; /* launches */
+    double exchanges, exchanged;
     double compute_s, memory_s;
     double part_s[QN_PARTS]; /* d device_s / d log(part) */
 } QnCostSum;

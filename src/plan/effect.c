@@ -118,7 +118,10 @@ bool qn_effect_key(const QnCostRequest *r, QnEffectGroup g, char key[QN_EFFECT_K
     /* processors run other kernels under the same names */
     const char *tier = qn_card_is_cpu(r->card) ? "cpu" : qn_tier_name(r->tier),
                *arch = qn_arch_name(qn_arch_of(r->card));
-    const char *numbers = qn_numbers_name(r->numbers), *task = r->train ? "train" : "infer";
+    const char *task = r->train ? "train" : r->decodes ? "decode" : "infer";
+    char numbers[32];
+    snprintf(numbers, sizeof numbers, r->weight_bits > 0 ? "%s w%.0f" : "%s",
+             qn_numbers_name(r->numbers), r->weight_bits);
     const char *parts[6] = { 0 };
     char framework[80] = "";
     if (r->framework)

@@ -28,7 +28,8 @@ static double product_share(const QnWork *w, const QnCard *card)
     for (int i = 0; i < QN_COUNT(tiles); i++)
         best = QN_MAX(best, tiles[i].best * QN_MAX(tile_share(w, units, tiles[i].m, tiles[i].n),
                                                    tile_share(w, units, tiles[i].n, tiles[i].m)));
-    return QN_MAX(best, 1e-6);
+    /* products of a few rows have kernels of their own */
+    return QN_MAX(best, QN_MIN(w->m, w->n) <= 8 ? 0.05 : 1e-6);
 }
 
 static bool has_shape(const QnWork *w)
@@ -74,6 +75,13 @@ static QnCostItem item_of(const QnWork *w, const QnCostRequest *r)
         item.compute /= product_share(w, card);
         item.per_k = 1 / w->k;
     }
+    if (r->ways > 1) {
+        item.compute /= r->ways;
+        item.memory /= r->ways;
+        item.cached /= r->ways;
+    }
+    if (w->kind == QN_WORK_ATTENTION) /* its result and that of the layer behind it */
+        item.exchanged = 4 * w->m * w->k * w->groups;
     if (item.tensor && card->tdp_w > 0)
         item.watts = log(peak * 1e-12 / card->tdp_w);
     return item;
@@ -183,6 +191,8 @@ void qn_cost_add(QnCostSum *sum, const QnCostItem *items, int64_t n, const QnCos
         double count = item->count * times, seconds = count * p.seconds;
         *(item->kind == QN_WORK_UPDATE ? &sum->updates : &sum->kernels) += count;
         sum->device_s += seconds;
+        sum->exchanges += item->exchanged > 0 ? 2 * count : 0;
+        sum->exchanged += item->exchanged * count;
         *(p.compute > p.memory ? &sum->compute_s : &sum->memory_s) += seconds;
         add_parts(sum->part_s, item, kind, &p, seconds, k);
     }

@@ -74,54 +74,15 @@ QnTier qn_measured_tier(const char *framework)
 typedef struct Reading {
     const char *const *cell; /* by COLUMNS */
     double number, batch;
+    QnReadSize size;
+    double weight_bits;
 } Reading;
 
-typedef struct Size {
-    int64_t dim[4]; /* of an image, or tokens */
-    int n;          /* 0: not said */
-} Size;
-
-/* "224", "800x1333", "832-1344", "128x128x128x4", "seq384", "tgt192/mem192"; the name of a data set
- * stands for what its model takes. Token streams ("in128/out128", "tg128") have their own model of
- * cost, which is not here. */
-static bool read_size(const char *text, Size *size)
-{
-    static const char *const sets[] = { "KiTS19",       "LibriSpeech", "Criteo",
-                                        "Criteo1TB-mh", "16.7s audio", "best MxNxK found" };
-    long first, second;
-    *size = (Size){ 0 };
-    if (!text[0])
-        return true;
-    if (sscanf(text, "tgt%6ld/mem%6ld", &first, &second) == 2 ||
-        sscanf(text, "src%6ld/tgt%6ld", &first, &second) == 2) {
-        *size = (Size){ { first, second }, 2 };
-        return first > 0 && second > 0;
-    }
-    for (int i = 0; i < QN_COUNT(sets); i++)
-        if (!strcmp(text, sets[i]))
-            return true;
-    if (!strncmp(text, "seq", 3))
-        text += 3;
-    while (size->n < QN_COUNT(size->dim)) {
-        char *end;
-        long n = strtol(text, &end, 10);
-        if (end == text || n < 1 || n >= 1 << 20)
-            return false;
-        size->dim[size->n++] = n;
-        if (!*end)
-            return true;
-        if (*end != 'x' && *end != '-')
-            return false;
-        text = end + 1;
-    }
-    return false;
-}
-
-static void set_size(const QnFamily *f, const Size *s, QnCountRequest *q)
+static void set_size(const QnFamily *f, const QnReadSize *s, QnCountRequest *q)
 {
     if (!f->image) {
         q->sequence = s->dim[0];
-        q->context = s->dim[1];
+        q->context = s->memory ? s->memory : s->out;
         if (f->token_batch)
             q->batch = QN_MAX(1, q->batch / (q->sequence ? q->sequence : f->sequence));
         return;
@@ -132,66 +93,104 @@ static void set_size(const QnFamily *f, const Size *s, QnCountRequest *q)
     q->width = s->n > 1 ? s->dim[volume + 1] : 0;
 }
 
-/* Sequences that were packed or sorted by length are shorter than what they are called. */
-static void read_real_length(const char *flag, int64_t *size)
+/* Devices that share each step of serving; the others serve on their own. */
+static double ways_of(const QnMeasured *m)
 {
-    double part = 0;
-    const char *at = strstr(flag, "length about ");
-    if (!at)
-        return;
-    if (!strncmp(at + 13, "half", 4))
-        part = 0.5 * (double)*size;
-    else if (sscanf(at + 13, "%lf", &part) == 1 && part < 1)
-        part *= (double)*size;
-    if (part >= 1)
-        *size = (int64_t)part;
+    static const char *const sharing[] = { "TensorRT-LLM", "optimum-habana",    "vLLM",
+                                           "DeepSpeed",    "FasterTransformer", "SGLang",
+                                           "LMDeploy" };
+    for (int i = 0; i < QN_COUNT(sharing); i++)
+        if (strstr(m->framework, sharing[i]))
+            return m->request.n_cards;
+    return 1;
 }
 
-/* Examples, or tokens, of one step in the row's unit; false: not such a unit. */
+/* Steps in the row's unit. items: of one device's steps, all of them. */
+static bool set_unit(const Reading *r, const QnReadUnit *unit, double items, double devices,
+                     QnMeasured *m)
+{
+    m->is_time = unit->is_time;
+    if (unit->is_time)
+        m->per_step = unit->scale / (unit->of_one ? items : 1);
+    else
+        m->per_step = items * (unit->of_one ? 1 : devices);
+    m->measured_s = m->is_time ? m->value / m->per_step : m->per_step / m->value;
+    (void)r;
+    return m->per_step > 0;
+}
+
+static double items_of(const Reading *r, const QnReadUnit *unit, const QnCount *c,
+                       const QnMeasured *m)
+{
+    /* MLPerf logs tokens for GPT-3, whatever they are called */
+    if (strstr(r->cell[FRAMEWORK], "MLPerf Training") && !strcmp(m->model, "gpt3_175b"))
+        return c->tokens;
+    switch (unit->items) {
+    case QN_READ_EXAMPLES: return c->examples;
+    case QN_READ_TOKENS: return c->tokens;
+    case QN_READ_TFLOP: return 1e-12 * c->flops;
+    default: return 1;
+    }
+}
+
 static bool read_unit(const Reading *r, const QnCount *c, QnMeasured *m)
 {
-    static const struct {
-        const char *unit;
-        bool is_time, tokens, of_one;
-        double scale;
-    } units[] = {
-        { "img/s", false, false, false, 1 },       { "seq/s", false, false, false, 1 },
-        { "samples/s", false, false, false, 1 },   { "volumes/s", false, false, false, 1 },
-        { "tok/s", false, true, false, 1 },        { "tok/s/GPU", false, true, true, 1 },
-        { "ms/batch", true, false, false, 1e3 },   { "ms/iter", true, false, false, 1e3 },
-        { "s/iter", true, false, false, 1 },       { "ms/img", true, false, true, 1e3 },
-        { "s/img", true, false, true, 1 },         { "ms_p90_latency", true, false, true, 1e3 },
-        { "utt/s", false, false, false, 1 },       { "items/s", false, false, false, 1 },
-        { "mel_frames/s", false, true, false, 1 }, { "audio_samples/s", false, true, false, 1 },
-    };
-    if (!strcmp(r->cell[UNIT], "TFLOPS")) {
-        m->per_step = 1e-12 * c->flops;
-        m->measured_s = m->per_step / m->value;
-        return true;
-    }
-    for (int i = 0; i < QN_COUNT(units); i++) {
-        if (strcmp(r->cell[UNIT], units[i].unit) != 0)
-            continue;
-        /* MLPerf logs tokens for GPT-3, whatever they are called */
-        bool tokens = units[i].tokens || (strstr(r->cell[FRAMEWORK], "MLPerf Training") &&
-                                          !strcmp(m->model, "gpt3_175b"));
-        double items = tokens ? c->tokens : c->examples;
-        m->is_time = units[i].is_time;
-        if (units[i].is_time)
-            m->per_step = units[i].scale / (units[i].of_one ? items : 1);
-        else
-            m->per_step = items * (units[i].of_one ? 1 : m->request.n_cards);
-        m->measured_s = m->is_time ? m->value / m->per_step : m->per_step / m->value;
-        return m->per_step > 0;
-    }
-    return false;
+    QnReadUnit unit;
+    return qn_read_unit(r->cell[UNIT], &unit) &&
+           set_unit(r, &unit, items_of(r, &unit, c, m), m->request.n_cards, m);
 }
 
-static bool read_numbers(const char *text, QnNumbers *p)
+/* How many sequences fit beside the weights, for rows that took as many as they could. */
+static int64_t most_in_flight(const QnMeasured *m, const QnGeneration *g, double batch)
 {
-    if (!strcmp(text, "fp32(tf32)"))
-        text = "tf32";
-    return qn_numbers_find(text, p) == QN_OK;
+    const QnCount *last = g->last ? g->last : g->prompt;
+    double room = 0.9e9 * m->request.card->memory_gb * m->request.ways - last->weights;
+    double each = QN_MAX(last->cache / batch, 1);
+    return (int64_t)QN_MIN(QN_MAX(room / each, 1), 2048);
+}
+
+/* Prompts and the answers to them. */
+static const char *express_serving(QnCounts *counts, const Reading *r, const QnModel *model,
+                                   QnCountRequest *q, QnMeasured *m)
+{
+    const QnReadSize *s = &r->size;
+    QnGeneration g = { 0 };
+    QnReadUnit unit;
+    bool layered = strstr(m->framework, "llama.cpp") != NULL; /* devices take turns */
+    int64_t in = s->in, out = QN_MAX(s->out, 1);
+    if (m->request.train || !model->family->generate)
+        return "this model does not generate";
+    if (!qn_read_unit(r->cell[UNIT], &unit))
+        return "no model of this unit";
+    if (strstr(r->cell[SIZE], "ubatch")) { /* parts of a long prompt, of `batch` tokens */
+        in = q->batch;
+        q->batch = 1;
+    }
+    q->low = 2;
+    q->weight_bits = r->weight_bits;
+    m->request.weight_bits = r->weight_bits;
+    m->request.ways = ways_of(m);
+    for (int i = 0; i < 2; i++) { /* the batch may follow from the first */
+        if (qn_counts_generation(counts, model, q, in, out, &g) != QN_OK)
+            return "the graph cannot be built at this size";
+        if (r->batch > 0 || i)
+            break;
+        q->batch = most_in_flight(m, &g, (double)q->batch);
+    }
+    bool prompt_alone = s->out == 0 || unit.of_first;
+    m->count = prompt_alone ? g.prompt : g.step;
+    m->prompt = prompt_alone ? NULL : g.prompt;
+    m->times = prompt_alone ? 1 : QN_MAX(g.steps, 1e-9);
+    m->request.decodes = !prompt_alone;
+    double examples = (double)q->batch;
+    double items = unit.items == QN_READ_TOKENS     ? examples * (double)(prompt_alone ? in : out)
+                   : unit.items == QN_READ_EXAMPLES ? examples
+                                                    : 1;
+    double n = layered ? 1 : m->request.n_cards / m->request.ways;
+    if (unit.of_one)
+        items /= m->request.ways;
+    m->request.n_cards = layered ? 1 : m->request.n_cards;
+    return set_unit(r, &unit, items, n, m) ? NULL : "no model of this unit";
 }
 
 /* A step that many devices share. */
@@ -219,6 +218,21 @@ static const char *express_divided(QnArena *arena, QnCounts *counts, const Readi
     return read_unit(r, count, m) ? NULL : "no model of this unit";
 }
 
+/* What the run is, by the words of its source. */
+static void describe(const Reading *r, const QnModel *model, QnMeasured *m)
+{
+    QnCostRequest *q = &m->request;
+    const char *flag = r->cell[FLAG];
+    q->tier = qn_measured_tier(m->framework);
+    q->no_update = strstr(flag, "no optimizer step") || !strncmp(flag, "forward+backward", 16);
+    q->model = model->name;
+    q->family = model->family->name;
+    q->framework = m->framework;
+    q->bridged = strstr(m->framework, "+NVLink") != NULL;
+    q->one_process = strstr(m->framework, "DataParallel") != NULL;
+    m->times = 1;
+}
+
 /* "gbs=256": examples of a step on all devices; 0: not said. */
 static int64_t global_batch(const char *flag)
 {
@@ -227,51 +241,30 @@ static int64_t global_batch(const char *flag)
     return at && sscanf(at + 4, "%lld", &n) == 1 && n > 0 && n < 1 << 24 ? n : 0;
 }
 
-/* NULL, or why the row cannot be predicted. */
-static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *counts, const Reading *r,
-                           QnMeasured *m)
+/* Where nothing is said: what most scripts take, and in MLPerf what fills the device. */
+static int64_t usual_batch(const QnModel *model, const QnMeasured *m, const char *flag)
 {
-    const QnModel *model;
-    const char *const *cell = r->cell;
-    Size size;
-    m->request.train = !strcmp(m->task, "train");
-    if (qn_model_find(m->model, &model) != QN_OK)
-        return "no builder for this model";
-    if (qn_catalogue_find(c, m->gpu, &m->request.card) != QN_OK)
-        return "the device is not in the catalogue";
-    if (!read_numbers(m->precision, &m->request.numbers))
-        return "no model of this precision";
-    if (r->batch < 0 || r->batch != (double)(int64_t)r->batch)
-        return "the batch is no number";
-    if (!read_size(cell[SIZE], &size))
-        return "token by token, which is not modelled yet";
-    if (qn_published_is_divided(cell[FRAMEWORK]))
-        return express_divided(arena, counts, r, model, size.dim[0], m);
-    read_real_length(cell[FLAG], &size.dim[0]);
-    m->request.tier = qn_measured_tier(m->framework);
-    m->request.no_update = strstr(cell[FLAG], "no optimizer step") != NULL;
-    QnCountRequest q = { .train = m->request.train,
-                         .low = qn_numbers_low(m->request.numbers, m->request.train),
-                         .unfused = qn_tier_is_eager(m->request.tier),
-                         .batch = (int64_t)r->batch };
-    int64_t global = global_batch(cell[FLAG]);
-    if (!q.batch && global && global < m->request.n_cards)
-        return "an example is spread over several devices, which is not modelled";
-    if (!q.batch && global)
-        q.batch = global / m->request.n_cards;
-    if (!q.batch) /* what most scripts take */
-        q.batch = model->family->batch ? model->family->batch : model->family->image ? 64 : 8;
-    set_size(model->family, &size, &q);
-    m->request.model = model->name;
-    m->request.family = model->family->name;
-    m->request.framework = m->framework;
-    m->request.bridged = strstr(m->framework, "+NVLink") != NULL;
-    m->request.one_process = strstr(m->framework, "DataParallel") != NULL;
-    if (strstr(cell[FLAG], "includes H2D copy"))
+    const QnFamily *f = model->family;
+    int64_t global = global_batch(flag);
+    if (global) /* 0: an example is spread over several devices */
+        return global / m->request.n_cards;
+    bool offline = strstr(m->framework, "MLPerf Inference") && strstr(m->framework, "Offline");
+    if (strstr(m->framework, "SingleStream"))
+        return 1;
+    if (f->batch)
+        return f->batch;
+    return f->image ? (offline ? 128 : 64) : offline ? 64 : 8;
+}
+
+static const char *express_step(QnCounts *counts, Reading *r, const QnModel *model,
+                                QnCountRequest *q, QnMeasured *m)
+{
+    qn_read_real_length(r->cell[FLAG], &r->size.dim[0]);
+    set_size(model->family, &r->size, q);
+    if (strstr(r->cell[FLAG], "includes H2D copy"))
         m->request.copied_bytes =
-            12.0 * (double)q.batch * (double)(q.image ? q.image * q.image : 224 * 224);
-    m->times = 1;
-    if (qn_counts_get(counts, model, &q, &m->count) != QN_OK)
+            12.0 * (double)q->batch * (double)(q->image ? q->image * q->image : 224 * 224);
+    if (qn_counts_get(counts, model, q, &m->count) != QN_OK)
         return "the graph cannot be built at this size";
     if (!read_unit(r, m->count, m))
         return "no model of this unit";
@@ -279,6 +272,38 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
         m->per_step *= model->family->p90;
         m->measured_s /= model->family->p90;
     }
+    return NULL;
+}
+
+/* NULL, or why the row cannot be predicted. */
+static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *counts, Reading *r,
+                           QnMeasured *m)
+{
+    const QnModel *model;
+    const char *const *cell = r->cell, *reason;
+    m->request.train = !strcmp(m->task, "train");
+    if (qn_model_find(m->model, &model) != QN_OK)
+        return "no builder for this model";
+    if (qn_catalogue_find(c, m->gpu, &m->request.card) != QN_OK)
+        return "the device is not in the catalogue";
+    if (!qn_read_numbers(m->precision, &m->request.numbers, &r->weight_bits))
+        return "no model of this precision";
+    if (!qn_read_size(cell[SIZE], &r->size))
+        return "no model of this size";
+    if (qn_published_is_divided(cell[FRAMEWORK]))
+        return express_divided(arena, counts, r, model, r->size.dim[0], m);
+    describe(r, model, m);
+    QnCountRequest q = { .train = m->request.train,
+                         .low = qn_numbers_low(m->request.numbers, m->request.train),
+                         .unfused = qn_tier_is_eager(m->request.tier),
+                         .batch =
+                             r->batch > 0 ? (int64_t)r->batch : usual_batch(model, m, cell[FLAG]) };
+    if (q.batch < 1)
+        return "an example is spread over several devices, which is not modelled";
+    reason = r->size.serves ? express_serving(counts, r, model, &q, m)
+                            : express_step(counts, r, model, &q, m);
+    if (reason)
+        return reason;
     QnCoefs k;
     QnCostResult cost;
     qn_coefs_start(&k);

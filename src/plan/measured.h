@@ -5,6 +5,7 @@
 #include "plan/cost.h"
 #include "plan/counts.h"
 #include "plan/published.h"
+#include "plan/reading.h"
 #include "plan/table.h"
 
 typedef struct QnMeasured {

@@ -1,0 +1,211 @@
+#include "plan/reading.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- sizes ---- */
+
+/* Data sets stand for what their models take. */
+static bool is_set(const char *text)
+{
+    static const char *const sets[] = { "KiTS19", "LibriSpeech", "Criteo", "mix", "16.7s audio" };
+    for (int i = 0; i < QN_COUNT(sets); i++)
+        if (!strncmp(text, sets[i], strlen(sets[i])))
+            return true;
+    return false;
+}
+
+/* A number after a word, and what follows. */
+static bool number_after(const char *text, const char *word, int64_t *n, const char **rest)
+{
+    size_t length = strlen(word);
+    char *end;
+    if (strncmp(text, word, length) != 0)
+        return false;
+    text += length + (text[length] == '~');
+    *n = strtol(text, &end, 10);
+    *rest = end;
+    return end != text && *n > 0 && *n < 1 << 20;
+}
+
+static bool read_serving(const char *text, QnReadSize *size)
+{
+    const char *rest;
+    size->serves = true;
+    if (number_after(text, "in", &size->in, &rest)) {
+        if (!strcmp(rest, " (first token)"))
+            return true;
+        return rest[0] == '/' && number_after(rest + 1, "out", &size->out, &rest);
+    }
+    size->in = 1;
+    if (number_after(text, "pp", &size->in, &rest))
+        return true;
+    size->in = 16; /* a short question */
+    if (number_after(text, "out", &size->out, &rest))
+        return true;
+    size->in = 1;
+    if (number_after(text, "tg", &size->out, &rest))
+        return true;
+    size->in = 32;
+    size->out = 256;
+    return !strncmp(text, "tg", 2);
+}
+
+static bool read_dims(const char *text, QnReadSize *size)
+{
+    if (!strncmp(text, "seq", 3))
+        text += 3;
+    while (size->n < QN_COUNT(size->dim)) {
+        char *end;
+        long n = strtol(text, &end, 10);
+        if (end == text || n < 1 || n >= 1 << 20)
+            return false;
+        size->dim[size->n++] = n;
+        if (!*end)
+            return true;
+        if (*end != 'x' && *end != '-')
+            return false;
+        text = end + 1;
+    }
+    return false;
+}
+
+bool qn_read_size(const char *text, QnReadSize *size)
+{
+    const char *rest;
+    *size = (QnReadSize){ 0 };
+    if (!text[0] || is_set(text))
+        return true;
+    if (number_after(text, "tgt", &size->dim[0], &rest) ||
+        number_after(text, "src", &size->dim[0], &rest)) {
+        size->n = 1;
+        return number_after(rest, "/mem", &size->memory, &rest) ||
+               number_after(rest, "/tgt", &size->out, &rest);
+    }
+    if (isdigit((unsigned char)text[0]) || !strncmp(text, "seq", 3))
+        return read_dims(text, size);
+    return read_serving(text, size);
+}
+
+void qn_read_real_length(const char *flag, int64_t *size)
+{
+    double part = 0;
+    const char *at = strstr(flag, "length about ");
+    if (!at)
+        return;
+    if (!strncmp(at + 13, "half", 4))
+        part = 0.5 * (double)*size;
+    else if (sscanf(at + 13, "%lf", &part) == 1 && part < 1)
+        part *= (double)*size;
+    if (part >= 1)
+        *size = (int64_t)part;
+}
+
+/* ---- precisions ---- */
+
+bool qn_read_numbers(const char *text, QnNumbers *numbers, double *weight_bits)
+{
+    static const struct {
+        const char *name;
+        QnNumbers numbers;
+        double bits;
+    } known[] = {
+        { "fp32(tf32)", QN_NUMBERS_TF32, 0 },
+        { "float32", QN_NUMBERS_FP32, 0 },
+        { "single", QN_NUMBERS_FP32, 0 },
+        { "amp", QN_NUMBERS_FP16_AMP, 0 },
+        { "mixed", QN_NUMBERS_FP16_AMP, 0 },
+        { "mixed_float16", QN_NUMBERS_FP16_AMP, 0 },
+        { "fp16-mixed", QN_NUMBERS_FP16_AMP, 0 },
+        { "amp-fp16", QN_NUMBERS_FP16_AMP, 0 },
+        { "amp-bf16", QN_NUMBERS_BF16_AMP, 0 },
+        { "bf16-mixed", QN_NUMBERS_BF16_AMP, 0 },
+        { "float16", QN_NUMBERS_FP16, 0 },
+        { "half", QN_NUMBERS_FP16, 0 },
+        { "f16", QN_NUMBERS_FP16, 0 },
+        { "bfloat16", QN_NUMBERS_BF16, 0 },
+        { "f32", QN_NUMBERS_FP32, 0 },
+        { "w8a8", QN_NUMBERS_INT8, 0 },
+        { "fp8-rowwise", QN_NUMBERS_FP8, 0 },
+        { "fp8-mixed", QN_NUMBERS_FP8, 0 },
+        { "fp4", QN_NUMBERS_FP8, 9 }, /* of what is counted half as wide */
+        { "nvfp4", QN_NUMBERS_FP8, 9 },
+        { "mxfp4", QN_NUMBERS_FP16, 4.25 },
+        { "int4", QN_NUMBERS_FP16, 4.25 },
+        { "awq", QN_NUMBERS_FP16, 4.25 },
+        { "gptq", QN_NUMBERS_FP16, 4.25 },
+        { "nf4", QN_NUMBERS_FP16, 4.5 },
+        { "q2_k", QN_NUMBERS_FP16, 3.0 },
+        { "q3_k_m", QN_NUMBERS_FP16, 3.9 },
+        { "q4_0", QN_NUMBERS_FP16, 4.5 },
+        { "q4_1", QN_NUMBERS_FP16, 5 },
+        { "q4_k_m", QN_NUMBERS_FP16, 4.85 },
+        { "q4_k_s", QN_NUMBERS_FP16, 4.6 },
+        { "q5_0", QN_NUMBERS_FP16, 5.5 },
+        { "q5_1", QN_NUMBERS_FP16, 6 },
+        { "q5_k_m", QN_NUMBERS_FP16, 5.7 },
+        { "q6_k", QN_NUMBERS_FP16, 6.6 },
+        { "q8_0", QN_NUMBERS_FP16, 8.5 },
+    };
+    *weight_bits = 0;
+    for (int i = 0; i < QN_NUMBERS_COUNT; i++) {
+        *numbers = (QnNumbers)i;
+        if (!strcasecmp(text, qn_numbers_name(*numbers)))
+            return true;
+    }
+    for (int i = 0; i < QN_COUNT(known); i++) {
+        *numbers = known[i].numbers;
+        *weight_bits = known[i].bits;
+        if (!strcasecmp(text, known[i].name))
+            return true;
+    }
+    return false;
+}
+
+/* ---- units ---- */
+
+bool qn_read_unit(const char *text, QnReadUnit *unit)
+{
+    static const struct {
+        const char *name;
+        QnReadUnit unit;
+    } known[] = {
+        { "img/s", { .items = QN_READ_EXAMPLES } },
+        { "images/s", { .items = QN_READ_EXAMPLES } },
+        { "seq/s", { .items = QN_READ_EXAMPLES } },
+        { "samples/s", { .items = QN_READ_EXAMPLES } },
+        { "items/s", { .items = QN_READ_EXAMPLES } },
+        { "volumes/s", { .items = QN_READ_EXAMPLES } },
+        { "utt/s", { .items = QN_READ_EXAMPLES } },
+        { "req/s", { .items = QN_READ_EXAMPLES } },
+        { "qps", { .items = QN_READ_EXAMPLES } },
+        { "fps", { .items = QN_READ_EXAMPLES } },
+        { "tok/s", { .items = QN_READ_TOKENS } },
+        { "tokens/s", { .items = QN_READ_TOKENS } },
+        { "audio_samples/s", { .items = QN_READ_TOKENS } },
+        { "mel_frames/s", { .items = QN_READ_TOKENS } },
+        { "tok/s/GPU", { .items = QN_READ_TOKENS, .of_one = true } },
+        { "img/s/GPU", { .items = QN_READ_EXAMPLES, .of_one = true } },
+        { "samples/s/GPU", { .items = QN_READ_EXAMPLES, .of_one = true } },
+        { "TFLOPS", { .items = QN_READ_TFLOP, .of_one = true } },
+        { "ms/batch", { true, false, false, QN_READ_STEPS, 1e3 } },
+        { "ms/iter", { true, false, false, QN_READ_STEPS, 1e3 } },
+        { "ms", { true, false, false, QN_READ_STEPS, 1e3 } },
+        { "s/iter", { true, false, false, QN_READ_STEPS, 1 } },
+        { "ms/img", { true, true, false, QN_READ_EXAMPLES, 1e3 } },
+        { "s/img", { true, true, false, QN_READ_EXAMPLES, 1 } },
+        { "ms_p90_latency", { true, true, false, QN_READ_EXAMPLES, 1e3 } },
+        { "ms_latency", { true, true, false, QN_READ_EXAMPLES, 1e3 } },
+        { "ms/tok", { true, true, false, QN_READ_TOKENS, 1e3 } },
+        { "ms_first_token", { true, true, true, QN_READ_STEPS, 1e3 } },
+    };
+    for (int i = 0; i < QN_COUNT(known); i++) {
+        *unit = known[i].unit;
+        if (!strcasecmp(text, known[i].name))
+            return true;
+    }
+    return false;
+}
