@@ -36,6 +36,7 @@ static const Row of_arch[QN_COEFS_OF_ARCH] = {
 
 static const Row of_all[QN_COEFS_OF_ALL] = {
     [QN_COEF_HALF_K] = { "half_k", 128, 4, 2048 },
+    [QN_COEF_WINOGRAD] = { "winograd", 1.5, 1, 2.25 },
     [QN_COEF_STREAM] = { "stream", 0.8, 0.2, 1.2 },
     [QN_COEF_SCATTER] = { "scatter", 0.5, 0.05, 1 },
     [QN_COEF_CACHE] = { "cache", 2, 1, 6 },

@@ -45,6 +45,7 @@ enum { /* of an architecture: factors on the above */
 
 enum {                   /* of all */
        QN_COEF_HALF_K,   /* a product this deep runs at half its best rate */
+       QN_COEF_WINOGRAD, /* how much faster 3x3 convolutions are without matrix units */
        QN_COEF_STREAM,   /* share of the memory bandwidth in products */
        QN_COEF_SCATTER,  /* share of `move` in gathers and sorts */
        QN_COEF_CACHE,    /* the last cache's rate over the memory's */

@@ -75,6 +75,7 @@ typedef enum QnTimePart {
     QN_PART_UPDATE,
     QN_PART_STEP,
     QN_PART_HALF_K,
+    QN_PART_WINOGRAD,
     QN_PART_STREAM,
     QN_PART_SCATTER,
     QN_PART_CACHE,
@@ -116,6 +117,7 @@ QnWorkCost qn_cost_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *
 /* A kernel by what the data sheet alone says of it. */
 typedef struct QnCostItem {
     QnWorkKind kind;
+    bool winograd;         /* on other units, where that pays */
     bool tensor;           /* runs on matrix units */
     double compute;        /* seconds at peak rate, shape and waves reckoned in */
     double per_k;          /* 1 / depth of the product, 0: none */

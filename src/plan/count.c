@@ -62,6 +62,18 @@ static void set_matmul(QnWork *w, const QnNode *node)
         set_product(w, QN_WORK_GEMM, m, n, all / (m * n));
 }
 
+static bool is_winograd(const QnNode *node)
+{
+    const QnConvAttr *a = node->attr;
+    const QnShape *w = &(node->op == &qn_op_conv_dw ? &node->out[0] : node->in[1])->type.shape;
+    bool small = w->rank == 4 && w->dim[2] == 3 && w->dim[3] == 3 && a->groups <= 1;
+    for (int i = 0; i < a->strides.n; i++)
+        small &= a->strides.v[i] == 1;
+    for (int i = 0; i < a->dilations.n; i++)
+        small &= a->dilations.v[i] == 1;
+    return small;
+}
+
 /* Convolutions and their gradients by what they write: images (rows x channels) or weights. */
 static void set_conv(QnWork *w, const QnNode *node, int64_t groups)
 {
@@ -72,6 +84,7 @@ static void set_conv(QnWork *w, const QnNode *node, int64_t groups)
     double m = all / (n * (double)groups);
     set_product(w, groups > 1 && per_group < 16 ? QN_WORK_DEPTHWISE : QN_WORK_CONV, m, n,
                 (double)groups);
+    w->winograd = w->kind == QN_WORK_CONV && is_winograd(node);
 }
 
 /* Queries x keys x the width of a head, for each head of each example: what does not fuse attention

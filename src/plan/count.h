@@ -29,6 +29,7 @@ typedef struct QnWork {
     double flops, read, written; /* of one */
     double m, n, k, groups;      /* of attention: queries, keys, width and number of heads */
     double count;
+    bool winograd; /* a convolution that fewer multiplications can do: 3x3 at stride 1 */
 } QnWork;
 
 typedef struct QnCountRequest {

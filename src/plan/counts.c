@@ -133,7 +133,8 @@ static QnCount *draw(const QnCount *few, const QnCount *more, double at)
                                .n = line(a->n, b->n, at),
                                .k = line(a->k, b->k, at),
                                .groups = line(a->groups, b->groups, at),
-                               .count = line(a->count, b->count, at) };
+                               .count = line(a->count, b->count, at),
+                               .winograd = a->winograd };
     }
     c->flops = line(few->flops, more->flops, at);
     c->bytes = line(few->bytes, more->bytes, at);

@@ -102,6 +102,7 @@ static int slot_of(const QnCoefInfo *info, double *sign, double *sigma)
         double sign, sigma;
     } of_all[QN_COEFS_OF_ALL] = {
         [QN_COEF_HALF_K] = { QN_PART_HALF_K, 1, 0.5 },
+        [QN_COEF_WINOGRAD] = { QN_PART_WINOGRAD, -1, 0.3 },
         [QN_COEF_STREAM] = { QN_PART_STREAM, -1, 0.2 },
         [QN_COEF_SCATTER] = { QN_PART_SCATTER, -1, 0.5 },
         [QN_COEF_CACHE] = { QN_PART_CACHE, -1, 0.5 },

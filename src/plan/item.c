@@ -66,6 +66,8 @@ static QnCostItem item_of(const QnWork *w, const QnCostRequest *r)
     /* what is no larger than half of the last cache may come from it */
     double hit = bytes > 0 ? QN_MIN(1, 0.5e6 * card->cache_mb / bytes) : 0;
     QnCostItem item = { .kind = w->kind,
+                        .winograd = w->winograd &&
+                                    !(is_product(w->kind) && has_tensor_rate(card, r->numbers)),
                         .tensor = is_product(w->kind) && has_tensor_rate(card, r->numbers),
                         .memory = bytes * (1 - hit) / (1e9 * card->bandwidth_gbs),
                         .cached = bytes * hit / (1e9 * card->bandwidth_gbs),
@@ -147,6 +149,8 @@ static Priced price(const QnCostItem *item, const Kind *kind, const QnCostReques
     QnTimePart unit = item->tensor ? QN_PART_TENSOR : QN_PART_PLAIN;
     double rate = arch[item->tensor ? QN_COEF_TENSOR : QN_COEF_COMPUTE];
     rate *= kind->rate < QN_PARTS ? tier[kind->coef] : 0.5;
+    if (item->winograd)
+        rate *= all[QN_COEF_WINOGRAD];
     double deep = 1 + all[QN_COEF_HALF_K] * item->per_k;
     double wide = arch[QN_COEF_MEMORY] * (kind->moves ? tier[QN_COEF_MOVE] : all[QN_COEF_STREAM]);
     if (kind->scatters)
@@ -174,6 +178,7 @@ static void add_parts(double *part, const QnCostItem *item, const Kind *kind, co
     if (kind->rate < QN_PARTS)
         part[kind->rate] += by_compute;
     part[QN_PART_POWER] += by_compute * k->all[QN_COEF_POWER] * item->watts;
+    part[QN_PART_WINOGRAD] += item->winograd ? by_compute : 0;
     part[QN_PART_HALF_K] += by_compute * p->depth_share;
     part[kind->moves ? QN_PART_MOVE_RATE : QN_PART_STREAM] += by_memory;
     part[QN_PART_CACHE] += by_memory * p->hit_share;
