@@ -15,11 +15,17 @@ typedef struct Kind {
     int64_t n;
 } Kind;
 
+/* What beats its limit (its operands lay in a cache, or Winograd saved it products) has no gap. */
+static double gap_of(const Kind *k)
+{
+    return fmax(0, k->ns - k->limit_ns);
+}
+
 static int by_gap(const void *a, const void *b)
 {
     const Kind *x = a, *y = b;
-    double p = x->ns - x->limit_ns, q = y->ns - y->limit_ns;
-    return p > q ? -1 : p < q;
+    double p = gap_of(x), q = gap_of(y);
+    return p > q ? -1 : p < q ? 1 : (x->ns < y->ns) - (x->ns > y->ns);
 }
 
 static int by_what(const void *a, const void *b)
@@ -77,7 +83,7 @@ static QnStatus print_kinds(const Profile *f, const QnLimits *limits)
     const QnPlan *p = f->plan;
     int64_t n = qn_plan_n_steps(p);
     Kind *kinds = qn_alloc_array((size_t)n + 1, sizeof *kinds);
-    double total = 0, least = 0;
+    double total = 0, least = 0, gap = 0;
     if (!kinds)
         return QN_ENOMEM;
     for (int64_t i = 0; i < n; i++) {
@@ -99,11 +105,13 @@ static QnStatus print_kinds(const Profile *f, const QnLimits *limits)
            qn_str_bytes(states, (uint64_t)m.state_bytes));
     printf("   share    gap       ms  limit ms  count\n");
     n = merge(kinds, n);
+    for (int64_t i = 0; i < n; i++)
+        gap += gap_of(&kinds[i]);
     for (int64_t i = 0; i < n; i++) {
         const Kind *k = &kinds[i];
         printf("%6.1f %% %4.0f %% %8.3f  %8.3f  %5lld  %s\n", 100 * k->ns / fmax(total, 1),
-               100 * (k->ns - k->limit_ns) / fmax(total - least, 1), k->ns * 1e-6,
-               k->limit_ns * 1e-6, (long long)k->n, k->what);
+               100 * gap_of(k) / fmax(gap, 1), k->ns * 1e-6, k->limit_ns * 1e-6, (long long)k->n,
+               k->what);
     }
     qn_free(kinds);
     return QN_OK;

@@ -1,12 +1,19 @@
-/* conv, conv_map, conv_dx and conv_dw by oneDNN's direct convolutions. Channels-last images are
- * taken as they lie; plain ones, and weights, are reordered into the format that the library
- * prefers. */
+/* conv, conv_map, conv_dx and conv_dw by oneDNN, directly and by Winograd's algorithm. Directly,
+ * channels-last images are taken as they lie; plain ones, weights, and all that Winograd's takes
+ * are reordered into the format that the library prefers.
+ *
+ * Winograd, F(4x4, 3x3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks",
+ * 2016: 36 products where the direct sum takes 144. Each input tile and filter goes through a small
+ * linear map, which costs accuracy, and C products are added instead of 9 C, which gains some:
+ * test/backend/test_winograd.c holds both against float64. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/dnn.h"
 #include "backend/cpu/dnn_post.h"
 #include "ops/body.h"
 #include "ops/ops.h"
 #include "ops/window.h"
+
+#include <string.h>
 
 /* Types by role: x, w, y of the convolution, whichever of them the node reads or writes. */
 typedef struct ConvTypes {
@@ -36,18 +43,50 @@ static const char *conv_accepts(const QnNode *n, const QnKernelEnv *env)
                : qn_dnn_post_refuses(n, qn_body_of(n), qn_conv_map_split(n));
 }
 
+/* What the library's Winograd takes: AVX-512, one stride, filters of 3x3, whole vectors of
+ * channels, after which at most a ReLU may follow. Release 2.6 computes gradients wrongly where the
+ * four pads differ. In images below a tile or two most products are of padding. */
+static const char *winograd_accepts(const QnNode *n, const QnKernelEnv *env)
+{
+    ConvTypes t = types_of(n);
+    const QnShape *w = &t.w->shape, *y = &t.y->shape;
+    if (t.x->dtype != QN_DTYPE_F32 || strcmp(env->isa, "v4") != 0)
+        return "takes f32 with AVX-512";
+    if (w->rank != 4 || w->dim[2] != 3 || w->dim[3] != 3)
+        return "takes filters of 3 x 3";
+    QnConvAttr full = qn_window_conv_full(n->attr, 2);
+    for (int i = 0; i < 4; i++) {
+        if (full.strides.v[i % 2] != 1 || full.dilations.v[i % 2] != 1)
+            return "takes stride and dilation 1";
+        if (full.pads.v[i] > 1 || full.pads.v[i] != full.pads.v[0])
+            return "takes equal pads of 0 or 1";
+    }
+    if (full.groups != 1 || w->dim[0] % 16 || w->dim[1] % 16)
+        return "takes one group and multiples of 16 channels";
+    if (y->dim[2] < 7 || y->dim[3] < 7)
+        return "takes images of 7 x 7 at least";
+    if (n->op == &qn_op_conv_map) {
+        const QnBody *b = qn_body_of(n);
+        if (b->n_instr != 1 || b->instr[0].op != &qn_op_relu)
+            return "takes no other map than relu";
+    }
+    return conv_accepts(n, env);
+}
+
 #ifdef QN_HAVE_ONEDNN
 
 typedef struct ConvDescs {
+    dnnl_alg_kind_t algorithm;
     dnnl_memory_desc_t x, w, y, bias;       /* as they lie */
     dnnl_memory_desc_t any_x, any_w, any_y; /* as the library may have them */
     dnnl_dims_t strides, dilations, begin, end;
 } ConvDescs;
 
-static QnStatus images(const QnType *t, dnnl_memory_desc_t *given, dnnl_memory_desc_t *any)
+static QnStatus images(const QnType *t, bool as_they_lie, dnnl_memory_desc_t *given,
+                       dnnl_memory_desc_t *any)
 {
     QN_TRY(qn_dnn_md(t, 1, given));
-    if (t->layout == QN_LAYOUT_PLAIN)
+    if (t->layout == QN_LAYOUT_PLAIN || !as_they_lie)
         return qn_dnn_any(t, 1, any);
     *any = *given;
     return QN_OK;
@@ -58,8 +97,9 @@ static QnStatus descs_of(const QnNode *n, const ConvTypes *t, ConvDescs *d)
     const QnConvAttr *a = n->attr;
     int spatial = t->x->shape.rank - 2;
     QnConvAttr full = qn_window_conv_full(a, spatial);
-    QN_TRY(images(t->x, &d->x, &d->any_x));
-    QN_TRY(images(t->y, &d->y, &d->any_y));
+    bool direct = d->algorithm == dnnl_convolution_direct;
+    QN_TRY(images(t->x, direct, &d->x, &d->any_x));
+    QN_TRY(images(t->y, direct, &d->y, &d->any_y));
     QN_TRY(qn_dnn_md(t->w, full.groups, &d->w));
     QN_TRY(qn_dnn_any(t->w, full.groups, &d->any_w));
     if (t->bias)
@@ -76,9 +116,9 @@ static QnStatus descs_of(const QnNode *n, const ConvTypes *t, ConvDescs *d)
 static QnStatus forward(const ConvDescs *d, dnnl_prop_kind_t kind, bool bias,
                         dnnl_convolution_desc_t *c)
 {
-    QN_DNN(dnnl_dilated_convolution_forward_desc_init(c, kind, dnnl_convolution_direct, &d->any_x,
-                                                      &d->any_w, bias ? &d->bias : NULL, &d->any_y,
-                                                      d->strides, d->dilations, d->begin, d->end));
+    QN_DNN(dnnl_dilated_convolution_forward_desc_init(c, kind, d->algorithm, &d->any_x, &d->any_w,
+                                                      bias ? &d->bias : NULL, &d->any_y, d->strides,
+                                                      d->dilations, d->begin, d->end));
     return QN_OK;
 }
 
@@ -104,11 +144,11 @@ static QnStatus prepare_forward(QnPrepared *p, const ConvTypes *t, const ConvDes
     return st;
 }
 
-static QnStatus prepare(QnPrepared *p)
+static QnStatus prepare(QnPrepared *p, dnnl_alg_kind_t algorithm)
 {
     const QnNode *n = p->node;
     ConvTypes t = types_of(n);
-    ConvDescs d = { 0 };
+    ConvDescs d = { .algorithm = algorithm };
     dnnl_convolution_desc_t hint, c;
     QN_TRY(descs_of(n, &t, &d));
     if (n->op == &qn_op_conv || n->op == &qn_op_conv_map)
@@ -119,28 +159,37 @@ static QnStatus prepare(QnPrepared *p)
                             { DNNL_ARG_WEIGHTS, d.w, 1, false },
                             { DNNL_ARG_DIFF_SRC, d.x, 0, true } };
         QN_DNN(dnnl_dilated_convolution_backward_data_desc_init(
-            &c, dnnl_convolution_direct, &d.any_x, &d.any_w, &d.any_y, d.strides, d.dilations,
-            d.begin, d.end));
+            &c, d.algorithm, &d.any_x, &d.any_w, &d.any_y, d.strides, d.dilations, d.begin, d.end));
         return qn_dnn_prepare(p, &c, &hint, NULL, args, 3);
     }
     QnDnnArg args[] = { { DNNL_ARG_DIFF_DST, d.y, 0, false },
                         { DNNL_ARG_SRC, d.x, 1, false },
                         { DNNL_ARG_DIFF_WEIGHTS, d.w, 0, true } };
-    QN_DNN(dnnl_dilated_convolution_backward_weights_desc_init(
-        &c, dnnl_convolution_direct, &d.any_x, &d.any_w, NULL, &d.any_y, d.strides, d.dilations,
-        d.begin, d.end));
+    QN_DNN(dnnl_dilated_convolution_backward_weights_desc_init(&c, d.algorithm, &d.any_x, &d.any_w,
+                                                               NULL, &d.any_y, d.strides,
+                                                               d.dilations, d.begin, d.end));
     return qn_dnn_prepare(p, &c, &hint, NULL, args, 3);
 }
 
-static QnStatus conv_prepare(QnPrepared *p)
+static QnStatus prepare_by(QnPrepared *p, dnnl_alg_kind_t algorithm)
 {
     QnDnn *d;
     QnStatus st = qn_dnn_new(p, &d);
     if (st == QN_OK)
-        st = prepare(p);
+        st = prepare(p, algorithm);
     if (st != QN_OK)
         qn_dnn_fini(p);
     return st;
+}
+
+static QnStatus conv_prepare(QnPrepared *p)
+{
+    return prepare_by(p, dnnl_convolution_direct);
+}
+
+static QnStatus winograd_prepare(QnPrepared *p)
+{
+    return prepare_by(p, dnnl_convolution_winograd);
 }
 
 #else
@@ -149,6 +198,11 @@ static QnStatus conv_prepare(QnPrepared *p)
 {
     (void)p;
     return qn_fail(QN_EUNSUPPORTED, "Quern was built without oneDNN");
+}
+
+static QnStatus winograd_prepare(QnPrepared *p)
+{
+    return conv_prepare(p);
 }
 #endif
 
@@ -199,6 +253,58 @@ const QnKernel qn_kernel_conv_dw_onednn = {
     .flags = QN_KERNEL_LIBRARY,
     .accepts = conv_accepts,
     .prepare = conv_prepare,
+    .run = qn_dnn_run,
+    .pack = qn_dnn_pack,
+    .fini = qn_dnn_fini,
+};
+
+const QnKernel qn_kernel_conv_winograd = {
+    .name = "onednn.conv_winograd",
+    .backend = "cpu",
+    .op = &qn_op_conv,
+    .rank = 75,
+    .flags = QN_KERNEL_LIBRARY,
+    .accepts = winograd_accepts,
+    .prepare = winograd_prepare,
+    .run = qn_dnn_run,
+    .pack = qn_dnn_pack,
+    .fini = qn_dnn_fini,
+};
+
+const QnKernel qn_kernel_conv_map_winograd = {
+    .name = "onednn.conv_map_winograd",
+    .backend = "cpu",
+    .op = &qn_op_conv_map,
+    .rank = 75,
+    .flags = QN_KERNEL_LIBRARY,
+    .accepts = winograd_accepts,
+    .prepare = winograd_prepare,
+    .run = qn_dnn_run,
+    .pack = qn_dnn_pack,
+    .fini = qn_dnn_fini,
+};
+
+const QnKernel qn_kernel_conv_dx_winograd = {
+    .name = "onednn.conv_dx_winograd",
+    .backend = "cpu",
+    .op = &qn_op_conv_dx,
+    .rank = 75,
+    .flags = QN_KERNEL_LIBRARY,
+    .accepts = winograd_accepts,
+    .prepare = winograd_prepare,
+    .run = qn_dnn_run,
+    .pack = qn_dnn_pack,
+    .fini = qn_dnn_fini,
+};
+
+const QnKernel qn_kernel_conv_dw_winograd = {
+    .name = "onednn.conv_dw_winograd",
+    .backend = "cpu",
+    .op = &qn_op_conv_dw,
+    .rank = 75,
+    .flags = QN_KERNEL_LIBRARY,
+    .accepts = winograd_accepts,
+    .prepare = winograd_prepare,
     .run = qn_dnn_run,
     .pack = qn_dnn_pack,
     .fini = qn_dnn_fini,
