@@ -54,6 +54,7 @@ static int run(QnArgs *a)
     X(break_even)                                                                                  \
     X(edge)                                                                                        \
     X(cluster)                                                                                     \
+    X(residuals)                                                                                   \
     X(devices)                                                                                     \
     X(models)
 /* clang-format on */

@@ -14,7 +14,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { OUT, SET, RESUME, INIT, PARTIAL, DEVICE, THREADS, SEED, JSON };
+enum { OUT, SET, RESUME, INIT, PARTIAL, DEVICE, THREADS, SEED, PRICE, NO_RESIDUALS, JSON };
 
 static const QnOption options[] = {
     [OUT] = { "--out", 'o', QN_OPTION_TEXT, "DIR", "folder of the run; default runs/NAME", 0, 0 },
@@ -29,6 +29,10 @@ static const QnOption options[] = {
                  0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [SEED] = { "--seed", 0, QN_OPTION_INT, "S", "seed; default: the recipe's", 0, INT64_MAX },
+    [PRICE] = { "--price", 0, QN_OPTION_TEXT, "USD",
+                "what an hour of the machine costs: money so far and to go is shown", 0, 0 },
+    [NO_RESIDUALS] = { "--no-residuals", 0, QN_OPTION_FLAG, NULL,
+                       "do not predict by earlier runs, and do not keep this one for that", 0, 0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a line on stdout", 0, 0 },
 };
 
@@ -200,6 +204,8 @@ static QnStatus report(QnReport *r, const char *run, const QnTrainResult *t, con
         qn_report_classes(r->out, r->setup, &t->last);
     QN_TRY(qn_report_chart(r, run, m));
     print_outcome(r, t);
+    qn_run_forecast_end(&r->forecast, t, qn_report_elapsed_s(r), r->out);
+    qn_run_forecast_keep(&r->forecast, r->setup, t, &r->args->log);
     qn_report_memory(r);
     fflush(r->out);
     QnStatus st = qn_report_summary(r, run, t, &json);
@@ -249,9 +255,12 @@ static QnStatus train(QnArgs *a, QnSetup *s, const char *run, bool *was_interrup
     QnTrainResult result = { 0 };
     QnReport r;
     bool resume = a->text[RESUME] != NULL;
+    double price;
+    QN_TRY(qn_cli_number(a, PRICE, -1, &price));
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     qn_report_init(&r, a, s, run);
+    qn_run_forecast_init(&r.forecast, s, price, !a->text[NO_RESIDUALS], &a->log);
     QnTrainEvents events = qn_report_events(&r);
     events.begin = begin;
     events.stop = stop;
@@ -305,7 +314,10 @@ static int run(QnArgs *a)
     QnSetup s;
     QnChoices *choices = NULL;
     bool was_interrupted = false;
-    QnStatus st = collect_settings(a, extra);
+    double price;
+    QnStatus st = qn_cli_number(a, PRICE, -1, &price); /* before anything is touched */
+    if (st == QN_OK)
+        st = collect_settings(a, extra);
     if (st == QN_OK)
         st = folder_of_run(a, folder, sizeof folder);
     if (st == QN_OK && !a->text[RESUME] && qn_checkpoint_exists(folder))

@@ -1,5 +1,6 @@
 /* quern plan --calibrate, and the device "this". */
 #include "cli/plan.h"
+#include "cli/train_forecast.h"
 
 #include "base/cache.h"
 #include "base/file.h"
@@ -8,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- measuring ---- */
@@ -137,6 +139,7 @@ done:
 struct QnPlanHere {
     QnCalib calib;
     QnCard card;
+    QnResiduals earlier;
 };
 
 /* Whether a list of devices has this one. */
@@ -162,6 +165,11 @@ QnStatus qn_plan_here_open(QnPlanTable *t, const QnArgs *a)
     QN_TRY(qn_cache_path("calibration.json", path, sizeof path));
     QN_TRY(qn_calib_read(path, c));
     QN_TRY(qn_cli_device("cpu", c->n_threads, false, &c->device));
+    if (!getenv("QUERN_NO_RESIDUALS")) {
+        QN_TRY(qn_residual_path(path, sizeof path));
+        QN_TRY(qn_residuals_read(path, &t->here->earlier));
+        c->earlier = &t->here->earlier;
+    }
     t->here->card = qn_calib_card(c);
     t->catalogue.here = &t->here->card;
     return QN_OK;
@@ -223,6 +231,8 @@ void qn_plan_here_close(QnPlanTable *t)
 {
     if (t->here && t->here->calib.device)
         qn_device_close(t->here->calib.device);
+    if (t->here)
+        qn_residuals_fini(&t->here->earlier);
     qn_free(t->here);
     t->here = NULL;
 }

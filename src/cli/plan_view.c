@@ -109,6 +109,16 @@ static QnStatus choose(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t, Qn
     return QN_OK;
 }
 
+/* A prediction that earlier runs have changed says so. */
+static void print_earlier(const QnOffer *o)
+{
+    if (!o->error[0] && o->cost.n_earlier)
+        printf("%s: %lld earlier run%s of this step made it %.2f times as long ('quern plan "
+               "residuals')\n",
+               o->card->name, (long long)o->cost.n_earlier, o->cost.n_earlier == 1 ? "" : "s",
+               o->cost.earlier);
+}
+
 QnStatus qn_plan_view(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t)
 {
     bool explain = a->text[QN_PLAN_EXPLAIN] != NULL;
@@ -118,6 +128,8 @@ QnStatus qn_plan_view(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t)
     QnStatus st = QN_OK;
     if (!explain)
         QN_TRY(qn_plan_print(a, t));
+    for (int i = 0; !a->json && !a->text[QN_PLAN_CSV] && i < t->n; i++)
+        print_earlier(&t->offers[i]);
     if (!explain && !a->json && !a->text[QN_PLAN_CSV] &&
         (a->text[QN_PLAN_CHART] || qn_term_is_tty(stdout)))
         QN_TRY(print_bars(t));
@@ -128,6 +140,8 @@ QnStatus qn_plan_view(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t)
         QN_TRY(qn_explain_init(&e, t->counts, &t->job, offer, &t->coefs));
     if (explain)
         st = qn_plan_explain(a, &e);
+    if (explain && !a->json)
+        print_earlier(offer);
     if (st == QN_OK && a->text[QN_PLAN_HTML])
         st = qn_plan_html(a->text[QN_PLAN_HTML], t, offer ? &e : NULL);
     if (offer)

@@ -45,9 +45,15 @@ void qn_report_start(QnReport *r, int64_t update)
             (long long)updates, (long long)(s->recipe->batch * s->recipe->accumulate),
             s->device->env.n_threads, s->device->env.isa,
             qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(s->session)), r->run);
+    qn_run_forecast_start(&r->forecast, r->out);
     if (update > 0)
         fprintf(r->out, "going on after update %lld\n", (long long)update);
     fflush(r->out);
+}
+
+double qn_report_elapsed_s(const QnReport *r)
+{
+    return 1e-9 * (double)(qn_clock_ns() - r->args->start_ns);
 }
 
 const char *qn_report_metric(const QnRecipe *r, const QnEvaluation *e, double *value)
@@ -86,7 +92,9 @@ static int64_t units_total(const QnTrainStatus *t)
 static void on_step(void *ctx, const QnTrainStatus *t)
 {
     QnReport *r = ctx;
-    char text[240], rate[QN_STR_NUMBER], used[QN_STR_NUMBER], planned[QN_STR_NUMBER];
+    char text[400], rate[QN_STR_NUMBER], used[QN_STR_NUMBER], planned[QN_STR_NUMBER], spent[160],
+        predicted[64] = "";
+    const QnRunForecast *f = &r->forecast;
     int64_t now = qn_clock_ns();
     bool known = t->samples_per_second > 0; /* the first updates are not timed */
     if (!r->started) {
@@ -95,15 +103,22 @@ static void on_step(void *ctx, const QnTrainStatus *t)
         r->progress.hide_count = true;
         r->started = true;
     }
+    int64_t eta = qn_term_progress_eta_ns(&r->progress, units_done(t), now);
+    double to_go = eta < 0 ? -1 : 1e-9 * (double)eta;
+    qn_run_forecast_spent(f, qn_report_elapsed_s(r), to_go, spent);
+    if (f->f.update_s > 0)
+        snprintf(predicted, sizeof predicted, " (predicted %s)",
+                 qn_str_si(rate, f->update_items / f->f.update_s));
     if (t->evaluating)
         snprintf(text, sizeof text, "%lld/%lld  evaluating %lld/%lld", (long long)t->update,
                  (long long)t->n_updates, (long long)t->eval_done, (long long)t->eval_total);
     else
-        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g%s%s%s  %s (planned %s)",
+        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g%s%s%s%s  %s (planned %s)%s",
                  (long long)t->update, (long long)t->n_updates, t->loss, t->lr, known ? "  " : "",
                  known ? qn_str_si(rate, t->samples_per_second) : "", known ? " samples/s" : "",
-                 qn_str_bytes(used, (uint64_t)qn_report_peak_rss_bytes()),
-                 qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(r->setup->session)));
+                 known ? predicted : "", qn_str_bytes(used, (uint64_t)qn_report_peak_rss_bytes()),
+                 qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(r->setup->session)),
+                 spent);
     qn_term_progress_step(&r->progress, units_done(t), text, now);
     if (!r->args->json || t->evaluating || t->update % QN_MAX(1, t->n_updates / 100))
         return;
@@ -117,6 +132,7 @@ static void on_step(void *ctx, const QnTrainStatus *t)
     qn_json_put_double(&w, "loss", t->loss);
     qn_json_put_double(&w, "lr", t->lr);
     qn_json_put_double(&w, "samples_per_second", t->samples_per_second);
+    qn_run_forecast_spent_json(f, qn_report_elapsed_s(r), to_go, &w);
     qn_json_close(&w);
     if (qn_json_end(&w) == QN_OK)
         qn_cli_print_json(&line);
@@ -258,6 +274,7 @@ QnStatus qn_report_summary(QnReport *r, const char *run, const QnTrainResult *t,
     qn_json_put_double(&w, "train_seconds", t->train_seconds);
     qn_json_put_double(&w, "samples_per_second", t->samples_per_second);
     qn_json_put_double(&w, "first_step_seconds", t->first_step_seconds);
+    qn_run_forecast_end_json(&r->forecast, t, qn_report_elapsed_s(r), &w);
     qn_json_put_int(&w, "parameters", s->session->n_params);
     qn_json_put_int(&w, "peak_rss_bytes", qn_report_peak_rss_bytes());
     qn_json_put_int(&w, "planned_peak_bytes", qn_report_planned_bytes(s->session));

@@ -4,6 +4,7 @@
 
 #include "base/term.h"
 #include "cli/run_setup.h"
+#include "cli/train_forecast.h"
 #include "train/loop.h"
 
 typedef struct QnReport {
@@ -12,11 +13,14 @@ typedef struct QnReport {
     const char *run; /* its folder */
     FILE *out;
     QnTermProgress progress;
+    QnRunForecast forecast;
     bool started, color;
     int64_t eval_share_ns;
 } QnReport;
 
 void qn_report_init(QnReport *r, const QnArgs *a, const QnSetup *s, const char *run);
+/* Seconds since the command began. */
+double qn_report_elapsed_s(const QnReport *r);
 /* Callbacks for qn_train; ctx is the report. */
 QnTrainEvents qn_report_events(QnReport *r);
 

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "plan/residual.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -86,6 +87,28 @@ static void add_step(const QnCalib *c, const QnCount *count, const QnCostRequest
     out->by_limit[QN_LIMIT_LAUNCH] += times * c->step_s;
 }
 
+/* By what earlier runs of the same step took here. */
+static void correct(const QnCalib *c, const QnCount *count, QnCostResult *out)
+{
+    QnWorkHash hash = { 0 };
+    char device[128], model[24];
+    int64_t n;
+    if (!c->earlier || !c->device)
+        return;
+    for (int64_t i = 0; i < count->n_work; i++)
+        qn_work_hash_add(&hash, &count->work[i]);
+    qn_work_hash_text(&hash, model);
+    qn_calib_device_name(c, c->device, device, sizeof device);
+    double factor = qn_residual_factor(c->earlier, device, model, "quern", &n);
+    if (!n)
+        return;
+    out->earlier = factor;
+    out->n_earlier = n;
+    out->step_s *= factor;
+    for (int i = 0; i < QN_LIMITS; i++)
+        out->by_limit[i] *= factor;
+}
+
 QnStatus qn_calib_steps(const QnCount *prompt, const QnCount *count, double times,
                         const QnCostRequest *r, QnCostResult *out)
 {
@@ -100,6 +123,7 @@ QnStatus qn_calib_steps(const QnCount *prompt, const QnCount *count, double time
     if (prompt)
         add_step(c, prompt, r, 1, out);
     add_step(c, count, r, times, out);
+    correct(c, count, out);
     for (int i = 1; i < QN_LIMITS; i++)
         if (out->by_limit[i] > out->by_limit[out->limit])
             out->limit = (QnLimit)i;
@@ -114,6 +138,12 @@ QnStatus qn_calib_steps(const QnCount *prompt, const QnCount *count, double time
     out->fits = out->memory_bytes <= c->memory_bytes;
     out->power_w = c->watts;
     return QN_OK;
+}
+
+void qn_calib_device_name(const QnCalib *c, const QnDevice *d, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s: %s, %d thread%s", d->backend->name, c ? c->cpu : "?",
+             d->env.n_threads, d->env.n_threads == 1 ? "" : "s");
 }
 
 QnCard qn_calib_card(const QnCalib *c)

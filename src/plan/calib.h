@@ -44,6 +44,7 @@ typedef struct QnCalib {
     double watts;          /* while computing; 0: the machine does not say */
     double usd_per_hour;   /* as given; 0: not */
     QnDevice *device;      /* borrowed; whoever reads the file opens it */
+    const struct QnResiduals *earlier; /* plan/residual.h; borrowed, or NULL */
 } QnCalib;
 
 void qn_calib_features(const QnCalib *c, const QnWork *w, double f[QN_CALIB_FEATURES]);
@@ -55,6 +56,9 @@ QnWorkCost qn_calib_work(const QnCalib *c, const QnWork *w);
 /* As qn_cost_steps: of one device under Quern in float32; an error says what was not measured. */
 QnStatus qn_calib_steps(const QnCount *prompt, const QnCount *count, double times,
                         const QnCostRequest *r, QnCostResult *out);
+
+/* What a device is called where runs are kept. c: NULL if it was not measured. */
+void qn_calib_device_name(const QnCalib *c, const QnDevice *d, char *out, size_t bytes);
 
 /* The machine as a device of the catalogue, "this machine", with card->calib set. */
 QnCard qn_calib_card(const QnCalib *c);

@@ -96,6 +96,8 @@ typedef struct QnCostResult {
     bool fits;
     double power_w;   /* of all cards */
     double deviation; /* standard, of the step's logarithm */
+    double earlier;   /* factor in it by what n_earlier runs took; 0: there was none */
+    int64_t n_earlier;
 } QnCostResult;
 
 /* An error says what the device cannot do. */

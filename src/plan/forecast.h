@@ -1,0 +1,25 @@
+/* What a training run on this machine will take, from its own plans: plan/calib.h. */
+#ifndef QN_PLAN_FORECAST_H
+#define QN_PLAN_FORECAST_H
+
+#include "plan/calib.h"
+#include "plan/residual.h"
+#include "train/session.h"
+
+typedef struct QnForecast {
+    double update_s, eval_batch_s; /* 0: not known */
+    double raw_update_s;           /* without residuals */
+    double factor;                 /* by earlier runs of this step here */
+    int64_t n_earlier;
+    double spread;       /* 80 % of cases lie within a factor of exp(this) */
+    double watts;        /* 0: not known */
+    double usd_per_hour; /* 0: not known */
+    char device[128], model[24];
+} QnForecast;
+
+/* Where there is no calibration for the session's device, threads and precision, only the names are
+ * set. calib and earlier may be NULL. */
+void qn_forecast(const QnSession *s, const QnCalib *calib, const QnResiduals *earlier,
+                 QnForecast *out);
+
+#endif
