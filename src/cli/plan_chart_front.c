@@ -19,7 +19,7 @@ bool qn_plan_point(const QnPlanTable *t, const QnOffer *o, double *seconds, doub
 {
     if (o->error[0] || !o->cost.fits || !(o->usd_per_hour > 0) || !(o->items_s > 0))
         return false;
-    *seconds = qn_plan_priced_items(t) / o->items_s;
+    *seconds = qn_plan_priced_items(t) / o->items_s * (1 + t->job.evaluation);
     *usd = o->usd_per_hour * *seconds / 3600;
     return true;
 }

@@ -74,7 +74,14 @@ void qn_run_forecast_init(QnRunForecast *r, const QnSetup *s, double price, bool
     QnCalib *calib = read_calib(log);
     if (calib && r->keep)
         read_earlier(&earlier, log);
-    qn_forecast(s->session, calib, &earlier, &r->f);
+    const QnSession *session = s->session;
+    QnRunPlans plans = { .device = session->device,
+                         .train = session->train_plan,
+                         .update = session->update_plan,
+                         .eval = session->eval_plan,
+                         .micro_batches = s->recipe->accumulate,
+                         .fp32 = s->recipe->precision == QN_PRECISION_FP32 };
+    qn_forecast(&plans, calib, &earlier, &r->f);
     r->usd_per_hour = price >= 0 ? price : r->f.usd_per_hour;
     set_length(r, s);
     qn_residuals_fini(&earlier);

@@ -2,9 +2,8 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "io/image.h"
-#include "io/image_test.h"
 #include "ops/ops.h"
+#include "plan/calib_impl.h"
 #include "plan/calib_nets.h"
 #include "plan/step.h"
 
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { RUNS = 40, NETS = 64 };
 
@@ -347,69 +345,6 @@ static void set_peaks(QnCalib *c)
     }
 }
 
-/* ---- what the machine is ---- */
-
-static void read_cpu_name(char *out, size_t bytes)
-{
-    char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    snprintf(out, bytes, "unknown");
-    while (f && fgets(line, sizeof line, f)) {
-        char *colon = strchr(line, ':');
-        if (!strncmp(line, "model name", 10) && colon) {
-            colon[strcspn(colon, "\n")] = 0;
-            snprintf(out, bytes, "%s", colon + 2);
-            break;
-        }
-    }
-    if (f)
-        fclose(f);
-}
-
-static void describe(const QnDevice *d, QnCalib *c)
-{
-    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE), pages = sysconf(_SC_PHYS_PAGES);
-    if (cache <= 0)
-        cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    read_cpu_name(c->cpu, sizeof c->cpu);
-    snprintf(c->isa, sizeof c->isa, "%s", d->env.isa);
-    c->n_threads = d->env.n_threads;
-    c->cache_bytes = cache > 0 ? (double)cache : 8e6;
-    c->memory_bytes = pages > 0 ? (double)pages * (double)sysconf(_SC_PAGESIZE) : 1e9;
-}
-
-/* The package's energy counter, in joules; NAN: there is none that we may read. */
-static double read_joules(void)
-{
-    double uj = NAN;
-    FILE *f = fopen("/sys/class/powercap/intel-rapl:0/energy_uj", "r");
-    if (f && fscanf(f, "%lf", &uj) != 1)
-        uj = NAN;
-    if (f)
-        fclose(f);
-    return 1e-6 * uj;
-}
-
-static QnStatus measure_jpeg(QnCalib *c)
-{
-    void *file = NULL;
-    size_t bytes;
-    QnImage image = { 0 };
-    double best = INFINITY;
-    if (qn_image_test_jpeg(500, 375, &file, &bytes) != QN_OK)
-        return QN_OK; /* no library */
-    QnStatus st = QN_OK;
-    for (int i = 0; st == QN_OK && i < 12; i++) {
-        int64_t start = qn_clock_ns();
-        st = qn_image_decode("sample", file, bytes, 3, &image);
-        best = fmin(best, 1e-9 * (double)(qn_clock_ns() - start));
-    }
-    c->jpeg_s = st == QN_OK ? best : 0;
-    qn_image_fini(&image);
-    qn_free(file);
-    return st;
-}
-
 /* ---- how far off the fit is, on nets that it has not seen ---- */
 
 static double predict(const Run *r, const QnCalib *c, int net)
@@ -457,13 +392,13 @@ QnStatus qn_calibrate(QnDevice *device, const QnCalibrateOptions *o, QnCalib *ou
                       ? QN_OK
                       : qn_fail(QN_EUNSUPPORTED, "only a device of the host can be measured");
     int64_t start = qn_clock_ns();
-    double joules = read_joules();
-    describe(device, out);
+    double joules = qn_calib_joules();
+    qn_calib_describe(device, out);
     if (st == QN_OK)
         st = measure_curves(r);
     if (st == QN_OK)
         st = measure_nets(r, start);
-    double spent = read_joules() - joules, seconds = 1e-9 * (double)(qn_clock_ns() - start);
+    double spent = qn_calib_joules() - joules, seconds = 1e-9 * (double)(qn_clock_ns() - start);
     out->watts = spent > 0 ? spent / seconds : 0;
     tell(r, 0.97, "fit");
     set_peaks(out);
@@ -473,7 +408,7 @@ QnStatus qn_calibrate(QnDevice *device, const QnCalibrateOptions *o, QnCalib *ou
     if (st == QN_OK)
         st = set_spread(r, out);
     if (st == QN_OK)
-        st = measure_jpeg(out);
+        st = qn_calib_jpeg(out);
     tell(r, 1, "done");
     qn_free(r->samples);
     qn_free(r);

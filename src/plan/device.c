@@ -176,6 +176,10 @@ QnStatus qn_catalogue_matches(const QnCatalogue *c, const char *name, const QnCa
                               int *n)
 {
     *n = 0;
+    if (c->here && !strcmp(name, "this")) {
+        out[(*n)++] = c->here;
+        return QN_OK;
+    }
     for (int i = 0; i < c->n_cards; i++) {
         if (!strcasecmp(c->cards[i].name, name) || qn_name_is(c->cards[i].name, name)) {
             out[(*n)++] = &c->cards[i];

@@ -32,8 +32,8 @@ void qn_catalogue_fini(QnCatalogue *c);
  * names what is nearest. */
 QnStatus qn_catalogue_matches(const QnCatalogue *c, const char *name, const QnCard **out, int cap,
                               int *n);
-/* By name, in any case; the part that only one name has will do ("a100 sxm4 80"). An error names
- * what is nearest. */
+/* By name, in any case, "this" where c->here is there; the part that only one name has will do
+ * ("a100 sxm4 80"). An error names what is nearest. */
 QnStatus qn_catalogue_find(const QnCatalogue *c, const char *name, const QnCard **out);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "plan/calib.h"
 #include "plan/residual.h"
-#include "train/session.h"
 
 typedef struct QnForecast {
     double update_s, eval_batch_s; /* 0: not known */
@@ -17,9 +16,17 @@ typedef struct QnForecast {
     char device[128], model[24];
 } QnForecast;
 
-/* Where there is no calibration for the session's device, threads and precision, only the names are
- * set. calib and earlier may be NULL. */
-void qn_forecast(const QnSession *s, const QnCalib *calib, const QnResiduals *earlier,
+/* A run as it is compiled; update and eval may be NULL. */
+typedef struct QnRunPlans {
+    QnDevice *device;
+    const QnPlan *train, *update, *eval;
+    int64_t micro_batches; /* runs of train before update */
+    bool fp32;             /* no products in fewer bits */
+} QnRunPlans;
+
+/* Where there is no calibration for the device, its threads and the precision, only the device's
+ * name is set. calib and earlier may be NULL. */
+void qn_forecast(const QnRunPlans *p, const QnCalib *calib, const QnResiduals *earlier,
                  QnForecast *out);
 
 #endif
