@@ -76,3 +76,62 @@ static void test_training(void **state)
     qn_device_close(d);
     assert_int_equal(wrong, 0);
 }
+
+/* Images of other sizes than a model's own: families take them, or say which they take. */
+static void test_sizes(void **state)
+{
+    static const struct {
+        const char *model;
+        int64_t image;
+        const char *error; /* part of it; NULL: it is counted */
+    } cases[] = {
+        { "efficientnet_b0", 600, NULL },
+        { "efficientnet_widese_b4", 380, NULL },
+        { "inception_v3", 160, NULL },
+        { "inception_v4", 600, NULL },
+        { "googlenet", 299, NULL },
+        { "xception", 160, NULL },
+        { "shufflenet_v2_x1_0", 299, NULL },
+        { "rexnet_100", 380, NULL },
+        { "dpn92", 299, NULL },
+        { "nfnet_f0", 250, NULL },
+        { "resnest50d", 299, NULL },
+        { "regnety_032", 299, NULL },
+        { "hrnet_w18", 160, NULL },
+        { "hrnet_w18", 380, "multiples of 32" },
+        { "dla34", 299, "multiples of 32" },
+        { "vit_base_patch16_224", 160, NULL },
+        { "vit_base_patch16_224", 299, "multiple of 16" },
+        { "beit_base_patch16_224", 160, NULL },
+        { "cait_s24_224", 299, "multiple of 16" },
+        { "xcit_small_12_p16_224", 299, NULL },
+        { "levit_256", 299, NULL },
+        { "swin_tiny_patch4_window7_224", 380, NULL }, /* padded to whole windows */
+        { "swinv2_tiny_window8_256", 160, NULL },
+        { "maxvit_tiny_tf_224", 160, NULL },
+        { "maxvit_tiny_tf_224", 380, "multiples of 32" },
+        { "coatnet_0_rw_224", 600, "multiples of 32" },
+        { "convnextv2_base", 299, NULL },
+        { "edgenext_small", 299, NULL },
+        { "mobilevit_s", 299, NULL }, /* resized to even sizes */
+        { "fastvit_t8", 299, NULL },
+        { "mixer_b16_224", 160, NULL },
+        { "inception_v3", 40, "window spans" },
+    };
+    QnDevice *d = null_device();
+    for (int i = 0; i < QN_COUNT(cases); i++) {
+        const QnModel *m;
+        QnCount c;
+        QnCountRequest r = { .batch = 1, .image = cases[i].image };
+        assert_int_equal(qn_model_find(cases[i].model, &m), QN_OK);
+        QnStatus st = qn_count_model(m, &r, d, &c);
+        bool as_said = cases[i].error ? st != QN_OK && strstr(qn_error_last()->text, cases[i].error)
+                                      : st == QN_OK;
+        if (!as_said)
+            fail_msg("%s at %lld: %s", cases[i].model, (long long)cases[i].image,
+                     st == QN_OK ? "counted" : qn_error_last()->text);
+        if (st == QN_OK)
+            qn_count_fini(&c);
+    }
+    qn_device_close(d);
+}

@@ -130,6 +130,22 @@ QnValue *qn_block_avg_pool(QnNet *net, QnValue *x, int64_t kernel, int64_t strid
     return qn_avg_pool(net->g, x, &a);
 }
 
+QnValue *qn_block_halve(QnNet *net, QnValue *x)
+{
+    QnPoolAttr a = { .kernel = { 2, { 2, 2 } }, .strides = { 2, { 2, 2 } }, .ceil_mode = true };
+    return qn_avg_pool(net->g, x, &a);
+}
+
+QnValue *qn_block_multiple(QnNet *net, QnValue *x, int64_t side)
+{
+    int64_t h = qn_block_dim(x, 2), w = qn_block_dim(x, 3);
+    if (qn_value_is_poison(x) || (h % side == 0 && w % side == 0))
+        return x;
+    qn_fail(QN_ESHAPE, "images of %lld x %lld: this model takes multiples of %lld pixels",
+            (long long)h, (long long)w, (long long)side);
+    return qn_graph_poison(net->g);
+}
+
 QnValue *qn_block_upsample(QnNet *net, QnValue *x, int64_t times, bool linear)
 {
     QnResizeAttr a = { .size = { 2, { times * qn_block_dim(x, 2), times * qn_block_dim(x, 3) } },

@@ -52,6 +52,10 @@ QnValue *qn_block_residual(QnNet *net, QnValue *x, const QnResidual *spec);
 QnValue *qn_block_max_pool(QnNet *net, QnValue *x, int64_t kernel, int64_t stride, int64_t pad);
 /* Counts the zeros of the padding. */
 QnValue *qn_block_avg_pool(QnNet *net, QnValue *x, int64_t kernel, int64_t stride, int64_t pad);
+/* Means of 2x2 elements, of fewer at an odd end. */
+QnValue *qn_block_halve(QnNet *net, QnValue *x);
+/* x, or an error where its height and width are not multiples of `side`. */
+QnValue *qn_block_multiple(QnNet *net, QnValue *x, int64_t side);
 /* Twice as high and wide (or `times`), the nearest element or between them. */
 QnValue *qn_block_upsample(QnNet *net, QnValue *x, int64_t times, bool linear);
 
@@ -115,6 +119,10 @@ QnValue *qn_block_differences(QnNet *net, int64_t h, int64_t w);
 /* A trained bias for each head and difference of places in a window of h x w elements:
  * (1,heads,h*w,h*w), from a table of (2h-1)(2w-1) rows. */
 QnValue *qn_block_relative_bias(QnNet *net, const char *name, int64_t h, int64_t w, int64_t heads);
+
+/* Attention as nets have it that do not use a kernel for it: products, an addition (mask, may be
+ * NULL) and a softmax of their own. q (B,heads,T,D), k (B,heads,S,D), v (B,heads,S,E). */
+QnValue *qn_block_plain_attention(QnNet *net, QnValue *const qkv[3], QnValue *mask, double scale);
 
 typedef struct QnSelf {
     int64_t heads;

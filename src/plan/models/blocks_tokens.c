@@ -204,6 +204,15 @@ QnValue *qn_block_join_heads(QnNet *net, QnValue *x)
     return qn_reshape(net->g, qn_swap_axes(net->g, x, 1, 2), &to);
 }
 
+QnValue *qn_block_plain_attention(QnNet *net, QnValue *const qkv[3], QnValue *mask, double scale)
+{
+    QnGraph *g = net->g;
+    QnValue *a = qn_matmul(g, qkv[0], qkv[1], NULL, false, true);
+    a = scale != 1 ? qn_mul_scalar(g, a, scale) : a;
+    a = qn_softmax(g, mask ? qn_add(g, a, mask) : a, -1);
+    return qn_matmul(g, a, qkv[2], NULL, false, false);
+}
+
 QnValue *qn_block_self_attention(QnNet *net, const char *name, QnValue *x, const QnSelf *s)
 {
     QnGraph *g = net->g;

@@ -176,6 +176,7 @@ static QnValue *dla(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
     QnConvNorm c1 = { .out = 16, .kernel = 3, .act = QN_ACT_RELU };
     QnConvNorm c2 = { .out = 32, .kernel = 3, .stride = 2, .act = QN_ACT_RELU };
     (void)m, (void)layers;
+    x = qn_block_multiple(net, x, 32);
     x = qn_block_conv(net, "level0", qn_block_conv(net, "base_layer", x, &c0), &c1);
     x = qn_block_conv(net, "level1", x, &c2);
     for (int i = 0; i < QN_COUNT(levels); i++)
@@ -258,6 +259,7 @@ static QnValue *hrnet(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
     QnConvNorm stem = { .out = 64, .kernel = 3, .stride = 2, .act = QN_ACT_RELU };
     QnValue *y[4];
     (void)layers;
+    x = qn_block_multiple(net, x, 32);
     x = qn_block_conv(net, "conv2", qn_block_conv(net, "conv1", x, &stem), &stem);
     for (int i = 0; i < 4; i++) {
         qn_block_push(net, "layer1_", i);

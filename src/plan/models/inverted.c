@@ -194,13 +194,12 @@ static QnValue *head(QnNet *net, const Net *n, int64_t width, QnValue *x)
     return qn_nn_linear(net, "classifier", qn_nn_dropout(net, x, n->dropout), 1000, true);
 }
 
-static QnValue *build(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
+static QnValue *scores_of(QnNet *net, const QnModel *m, QnValue *x)
 {
     const Net *n = &nets[m->size[0]];
     int64_t width = m->size[1] ? m->size[1] : 100, depth = m->size[2] ? m->size[2] : 100;
     int64_t up = m->size[3] ? 50 : 99;
     QnConvNorm stem = { .out = scaled(n->stem, width), .kernel = 3, .stride = 2, .act = n->act };
-    (void)layers;
     if (m->size[3]) /* its stem does not scale */
         stem.out = n->stem;
     x = qn_block_conv(net, "conv_stem", x, &stem);
@@ -218,7 +217,35 @@ static QnValue *build(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
     return head(net, n, width, x);
 }
 
-static const QnFamily family = { .name = "inverted", .image = 224, .build = build };
+static const QnModel teacher; /* below */
+
+/* Cross-entropy with what another net says of the same images, which learns nothing. */
+static QnValue *teacher_loss(QnNet *net, QnValue *x, QnValue *scores)
+{
+    QnGraph *g = net->g;
+    QnNet frozen;
+    qn_net_init(&frozen, g, false);
+    frozen.dtype = net->dtype;
+    qn_net_push(&frozen, teacher.name);
+    QnValue *said = scores_of(&frozen, &teacher, x);
+    qn_net_pop(&frozen);
+    qn_net_fini(&frozen);
+    said = qn_softmax(g, qn_cast(g, said, QN_DTYPE_F32), 1);
+    QnValue *y = qn_mul(g, said, qn_log_softmax(g, qn_cast(g, scores, QN_DTYPE_F32), 1));
+    return qn_neg(g, qn_mean(g, qn_sum(g, y, (QnInts){ 1, { 1 } }, false), (QnInts){ 0 }, false));
+}
+
+static QnValue *step(QnNet *net, const QnModel *m, const QnStepInput *in, int64_t layers)
+{
+    QnValue *x = qn_step_image(net, in), *scores = scores_of(net, m, x);
+    (void)layers;
+    if (!in->train)
+        return scores;
+    QnValue *loss = qn_step_cross_entropy(net, "y", scores);
+    return m->size[4] ? qn_add(net->g, loss, teacher_loss(net, x, scores)) : loss;
+}
+
+static const QnFamily family = { .name = "inverted", .image = 224, .step = step };
 
 #define TV   "torchvision 0.19"
 #define TIMM "timm 1.0; multiply-adds counted on its code, as its own figures have norms too"
@@ -228,13 +255,16 @@ static const QnFamily family = { .name = "inverted", .image = 224, .build = buil
  * only rounded numbers were found. */
 #define GPUNET "Wang et al. 2022"
 
+#define B5 EFFICIENTNET, 160, 220
+static const QnModel teacher = { "teacher", &family, { B5 } };
+
 static const QnModel models[] = {
     { "efficientnet_b0", &family, { EFFICIENTNET }, 5.289, TV, 0.386 },
     { "efficientnet_b1", &family, { EFFICIENTNET, 100, 110 }, 7.794, TV, 0.687, 240 },
     { "efficientnet_b2", &family, { EFFICIENTNET, 110, 120 }, 9.110, TV, 1.088, 288 },
     { "efficientnet_b3", &family, { EFFICIENTNET, 120, 140 }, 12.233, TV, 1.827, 300 },
     { "efficientnet_b4", &family, { EFFICIENTNET, 140, 180 }, 19.342, TV, 4.394, 380 },
-    { "efficientnet_b5", &family, { EFFICIENTNET, 160, 220 }, 30.390, TV, 10.266, 456 },
+    { "efficientnet_b5", &family, { B5 }, 30.390, TV, 10.266, 456 },
     { "efficientnet_b6", &family, { EFFICIENTNET, 180, 260 }, 43.041, TV, 19.068, 528 },
     { "efficientnet_b7", &family, { EFFICIENTNET, 200, 310 }, 66.348, TV, 37.746, 600 },
     { "efficientnet_widese_b0", &family, { WIDE_SE }, 0, DLE },
@@ -261,7 +291,7 @@ static const QnModel models[] = {
     { "gpunet_0", &family, { GPUNET_0 }, 11.9, GPUNET, 0, 320 },
     { "gpunet_1", &family, { GPUNET_1 }, 12.7, GPUNET, 0, 288 },
     { "gpunet_2", &family, { GPUNET_2 }, 25.8, GPUNET, 0, 384 },
-    { "gpunet_d1", &family, { GPUNET_D1 }, 10.6, GPUNET, 0, 456 },
+    { "gpunet_d1", &family, { GPUNET_D1, 100, 100, 0, 1 }, 10.6, GPUNET, 0, 456 },
 };
 
 const QnModelList qn_models_inverted = { models, QN_COUNT(models) };

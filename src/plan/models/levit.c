@@ -2,6 +2,8 @@
  * widths of the three stages, their heads, layers of a stage, width of a key. */
 #include "plan/models/blocks.h"
 
+#include <math.h>
+
 /* A linear layer without bias and a batch norm over all tokens. */
 static QnValue *linear_norm(QnNet *net, const char *name, QnValue *x, int64_t out)
 {
@@ -67,7 +69,7 @@ static QnValue *shrink(QnNet *net, QnValue *x, int64_t side, int64_t key, int64_
     QnGraph *g = net->g;
     int64_t n = qn_block_dim(x, 0), c = qn_block_dim(x, 2), heads = c / key, value = 4 * key;
     int64_t few = (side + 1) / 2;
-    QnValue *part[2];
+    QnValue *part[3];
     QnSliceAttr every = { .axes = { 2, { 1, 2 } },
                           .starts = { 2, { 0, 0 } },
                           .ends = { 2, { side, side } },
@@ -75,10 +77,11 @@ static QnValue *shrink(QnNet *net, QnValue *x, int64_t side, int64_t key, int64_
     qn_net_push(net, "attn_downsample");
     QnValue *q = qn_slice(g, qn_reshape(g, x, &QN_SHAPE(n, side, side, c)), &every);
     q = linear_norm(net, "q", qn_reshape(g, q, &QN_SHAPE(n, few * few, c)), heads * key);
-    q = qn_block_split_heads(net, q, heads);
+    part[0] = qn_block_split_heads(net, q, heads);
     x = linear_norm(net, "kv", x, heads * (key + value));
-    heads_of(net, x, heads, &(QnDims){ 2, { key, value } }, part);
-    x = qn_attention(g, q, part[0], part[1], distance_bias(net, side, 2, heads), false, 0);
+    heads_of(net, x, heads, &(QnDims){ 2, { key, value } }, part + 1);
+    x = qn_block_plain_attention(net, part, distance_bias(net, side, 2, heads),
+                                 1 / sqrt((double)key));
     x = linear_norm(net, "proj", qn_hardswish(g, qn_block_join_heads(net, x)), out);
     qn_net_pop(net);
     return x;

@@ -51,12 +51,7 @@ static QnValue *stem(QnNet *net, const QnModel *m, QnValue *x, QnAct act, bool b
 {
     QnConvSpec first = { .out = m->size[0], .kernel = 3, .stride = 2, .pad = 1, .bias = bias };
     QnConvSpec second = { .out = m->size[1], .kernel = 3, .pad = 1, .bias = bias };
-    int64_t h = qn_block_dim(x, 2), w = qn_block_dim(x, 3);
-    if (!qn_value_is_poison(x) && (h % 32 || w % 32)) {
-        qn_fail(QN_ESHAPE, "images of %lld x %lld: this model takes multiples of 32 pixels",
-                (long long)h, (long long)w);
-        return qn_graph_poison(net->g);
-    }
+    x = qn_block_multiple(net, x, 32);
     x = qn_nn_batch_norm(net, "norm1", qn_nn_conv(net, "conv1", x, &first));
     return qn_nn_conv(net, "conv2", qn_block_act(net, x, act), &second);
 }

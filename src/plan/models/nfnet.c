@@ -37,7 +37,7 @@ static QnValue *nf_block(QnNet *net, QnValue *x, int64_t out, int64_t stride, bo
     QnConvNorm c4 = { .out = out, .kernel = 1 };
     QnValue *y = qn_mul_scalar(g, qn_gelu(g, x), 0.98), *around = x; /* by the depth's variance */
     if (stride > 1 || qn_block_dim(x, 1) != out) {
-        around = stride > 1 ? qn_block_avg_pool(net, y, 2, 2, 0) : y;
+        around = stride > 1 ? qn_block_halve(net, y) : y;
         around = standard_conv(net, "downsample", around, &c4);
     }
     y = standard_conv(net, "conv1", y, &c1);
@@ -111,7 +111,7 @@ static QnValue *resnest_block(QnNet *net, QnValue *x, int64_t width, int64_t str
         y = qn_block_avg_pool(net, y, 3, stride, 1);
     y = qn_block_conv(net, "conv3", y, &out);
     if (first) {
-        x = stride > 1 ? qn_block_avg_pool(net, x, 2, 2, 0) : x;
+        x = stride > 1 ? qn_block_halve(net, x) : x;
         x = qn_block_conv(net, "downsample", x, &out);
     }
     return qn_relu(net->g, qn_add(net->g, y, x));

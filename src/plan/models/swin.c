@@ -69,8 +69,11 @@ static QnValue *window_attention(QnNet *net, const Window *w, QnValue *x, int64_
     }
     for (int i = 0; w->shift && i < 3; i++)
         part[i] = qn_reshape(g, part[i], &to);
-    QnValue *y = qn_attention(g, part[0], part[1], part[2], added(net, w, windows), false,
-                              w->second ? 1 : 0);
+    QnValue *mask = added(net, w, windows), *y;
+    if (w->second) /* whose scores are of unit vectors: no kernel of the frameworks has that */
+        y = qn_block_plain_attention(net, part, mask, 1);
+    else
+        y = qn_attention(g, part[0], part[1], part[2], mask, false, 0);
     if (w->shift && !qn_value_is_poison(y))
         y = qn_reshape(g, y, &from);
     y = qn_nn_linear(net, "proj", qn_block_join_heads(net, y), width, true);
