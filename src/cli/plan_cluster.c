@@ -154,6 +154,7 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
     job->training = (QnTraining){ .card = p->card,
                                   .links = qn_links_of(p->card, network),
                                   .flash = true,
+                                  .tuned = true,
                                   .overlap = true,
                                   .logit_bytes = 4,
                                   .host = 0.3 };

@@ -77,8 +77,8 @@ static QnStatus try_details(const QnClusterJob *job, QnSharding *l, QnClusterPoi
     static const QnRecompute again[] = { QN_RECOMPUTE_NONE, QN_RECOMPUTE_SELECTIVE,
                                          QN_RECOMPUTE_HALF, QN_RECOMPUTE_FULL };
     int64_t m = job->global_batch / (l->data * l->micro_batch);
-    int64_t layers = job->split->layers / l->pipeline;
-    bool divides = job->split->layers % l->pipeline == 0;
+    /* a stage of one layer less at each end still has pieces */
+    int64_t layers = (job->split->layers + l->pipeline - 1) / l->pipeline;
     for (int zero = 0; zero <= 3; zero++) {
         if (zero && (l->data * l->context == 1 || (zero > 1 && l->pipeline > 1)))
             continue; /* gradients of a pipeline live through all of its micro-batches */
@@ -86,7 +86,7 @@ static QnStatus try_details(const QnClusterJob *job, QnSharding *l, QnClusterPoi
             if (again[i] == QN_RECOMPUTE_SELECTIVE && job->training.flash)
                 continue;
             for (int v = 1; v <= layers && v <= 8; v *= 2) {
-                if (v > 1 && (l->pipeline == 1 || layers % v || m % l->pipeline || !divides))
+                if (v > 1 && (l->pipeline == 1 || layers % v || m % l->pipeline))
                     continue;
                 l->zero = zero;
                 l->recompute = again[i];
@@ -113,7 +113,7 @@ static QnStatus try_micro_batches(const QnClusterJob *job, QnSharding *l, QnClus
 static QnStatus search_layers(const QnClusterJob *job, QnClusterPoint *p)
 {
     int near = QN_MIN(QN_MAX(job->training.links.per_node, 1), 16);
-    int most_context = job->split->sequence >= 32768 ? 16 : 1;
+    int64_t most_context = QN_MAX(1, QN_MIN(16, job->split->sequence / 4096)); /* of 4096 tokens */
     for (int t = 1; t <= near; t *= 2) {
         for (int c = 1; c <= most_context; c *= 2) {
             for (int s = 1; s <= job->split->layers && s <= p->n; s++) {

@@ -193,10 +193,13 @@ static const char *express_serving(QnCounts *counts, const Reading *r, const QnM
     return set_unit(r, &unit, items, n, m) ? NULL : "no model of this unit";
 }
 
-/* A step that many devices share. */
+/* A step that many devices share. global: sequences of a step where the text does not say how; else
+ * 0. */
 static const char *express_divided(QnArena *arena, QnCounts *counts, const Reading *r,
-                                   const QnModel *model, int64_t sequence, QnMeasured *m)
+                                   const QnModel *model, int64_t sequence, int64_t global,
+                                   QnMeasured *m)
 {
+    QnCoefs k;
     QnPublishedText text = {
         model,    m->request.card,    m->request.numbers, m->request.n_cards, (int64_t)r->batch,
         sequence, r->cell[FRAMEWORK], r->cell[FLAG]
@@ -207,7 +210,9 @@ static const char *express_divided(QnArena *arena, QnCounts *counts, const Readi
         return "out of memory";
     if (!m->request.train)
         return "inference on shared devices is not modelled";
-    const char *reason = qn_published_read(&text, arena, counts, p);
+    qn_coefs_start(&k);
+    const char *reason = global ? qn_published_find(&text, global, arena, counts, &k.fleet, p)
+                                : qn_published_read(&text, arena, counts, p);
     if (reason)
         return reason;
     m->divided = p;
@@ -291,7 +296,7 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
     if (!qn_read_size(cell[SIZE], &r->size))
         return "no model of this size";
     if (qn_published_is_divided(cell[FRAMEWORK]))
-        return express_divided(arena, counts, r, model, r->size.dim[0], m);
+        return express_divided(arena, counts, r, model, r->size.dim[0], 0, m);
     describe(r, model, m);
     QnCountRequest q = { .train = m->request.train,
                          .low = qn_numbers_low(m->request.numbers, m->request.train),
@@ -299,7 +304,8 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
                          .batch =
                              r->batch > 0 ? (int64_t)r->batch : usual_batch(model, m, cell[FLAG]) };
     if (q.batch < 1)
-        return "an example is spread over several devices, which is not modelled";
+        return express_divided(arena, counts, r, model, r->size.dim[0], global_batch(cell[FLAG]),
+                               m);
     reason = r->size.serves ? express_serving(counts, r, model, &q, m)
                             : express_step(counts, r, model, &q, m);
     if (reason)

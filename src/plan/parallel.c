@@ -29,7 +29,7 @@ QnStatus qn_parallel_check(const QnSplit *s, const QnSharding *l)
     if (!s->layers && (l->tensor > 1 || l->pipeline > 1 || l->context > 1))
         return qn_fail(QN_EUNSUPPORTED, "%s has no equal layers: it can be divided by data alone",
                        name);
-    if (s->layers && l->pipeline * l->interleave > s->layers)
+    if (s->layers && l->pipeline * l->interleave > s->layers + 2)
         return qn_fail(QN_EARG, "%s: %d stages of %d pieces for %lld layers", name, l->pipeline,
                        l->interleave, (long long)s->layers);
     if (l->global_batch % (l->micro_batch * l->data))
@@ -153,16 +153,18 @@ typedef struct Context {
     double message;               /* bytes of a tensor group's collective */
 } Context;
 
-/* The fused kernel forward and backward reaches 0.55 of an A100's rate and 0.3 of a Hopper's (Dao
- * 2023, causal). In a ring of devices all but the first block of keys is computed in full, while
- * half of the devices wait. */
+/* The fused kernel forward and backward, causal: FlashAttention-2 reaches 0.55 of an A100's rate
+ * and 0.3 of a Hopper's, FlashAttention-3 and cuDNN 0.5 (Dao 2023, Shah et al. 2024). In a ring of
+ * devices all but the first block of keys is computed in full while half of them wait, unless the
+ * sequence is dealt out evenly. */
 static double attention_s(const Context *c, const QnPart *p)
 {
-    double n = c->l->context, share = c->t->card->year >= 2022 ? 0.3 : 0.55;
+    bool late = c->t->card->year >= 2022;
+    double n = c->l->context, share = !late ? 0.55 : c->t->tuned ? 0.5 : 0.3;
     double peak = c->wide / qn_parallel_reach(c->t->card);
     if (!c->t->flash)
         return p->attention_full / (c->wide * c->x[QN_FLEET_ATTENTION]);
-    return p->attention / (peak * share) * QN_MAX(1, 2 * (n - 1) / n);
+    return p->attention / (peak * share) * (c->t->tuned ? 1 : QN_MAX(1, 2 * (n - 1) / n));
 }
 
 /* One pass of a part. scores: bytes for each of attention's, where it is not fused. */
@@ -269,18 +271,19 @@ static double data_s(const Context *c, double params, double backward_s)
         return 0;
     double factor = QN_MAX(c->t->compression, 1), gradients = 4 * params;
     double m = (double)micro_batches(l), pieces = QN_MAX(1, stage_layers(c->s, l));
+    const double least = 0.15; /* what travels slows the work that it hides behind */
     if (l->zero < 3) {
         double all =
             qn_comm_compressed_s(&c->links, c->f, d, local, gradients, factor, c->bandwidth);
         if (!c->t->overlap)
             return all * c->x[QN_FLEET_EXPOSED];
-        return QN_MAX(all / pieces, all - 0.9 * backward_s / m);
+        return QN_MAX(all * QN_MAX(1 / pieces, least), all - 0.9 * backward_s / m);
     }
     /* weights are gathered forward and backward, for each micro-batch; behind the products */
     double gather = qn_comm_s(&c->links, c->f, QN_COMM_ALL_GATHER, d, local, 2 * params);
     double scatter = qn_comm_s(&c->links, c->f, QN_COMM_REDUCE_SCATTER, d, local, gradients);
     double travel = m * (2 * gather + scatter);
-    return QN_MAX(travel / (2 * pieces), travel - 0.9 * backward_s);
+    return QN_MAX(travel * QN_MAX(0.5 / pieces, least), travel - 0.9 * backward_s);
 }
 
 static void set_context(Context *c)

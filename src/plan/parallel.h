@@ -32,6 +32,7 @@ typedef struct QnTraining {
     QnNumbers numbers;
     QnLinks links;
     bool flash;         /* attention is one kernel: no scores in memory, causal ones at half */
+    bool tuned;         /* attention made for the device (FlashAttention-3, cuDNN), even rings */
     bool overlap;       /* gradients travel behind the last micro-batch, what stages send behind
                          * their work */
     double host;        /* factor on what a launch costs the host; below 1 where it compiles */

@@ -1,5 +1,7 @@
 #include "plan/published.h"
 
+#include "plan/cluster.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +119,41 @@ const char *qn_published_read(const QnPublishedText *t, QnArena *arena, QnCounts
     read_recompute(t, out);
     l->interleave = interleave_of(t, out);
     return qn_parallel_check(&out->split, l) == QN_OK ? NULL : "the layers cannot be divided so";
+}
+
+const char *qn_published_find(const QnPublishedText *t, int64_t global, QnArena *arena,
+                              QnCounts *counts, const QnFleet *f, QnPublished *out)
+{
+    QnClusterPoint best;
+    QnCoefs *coefs = qn_arena_alloc(arena, sizeof *coefs);
+    if (!coefs)
+        return "out of memory";
+    *out = (QnPublished){ .training = { .card = t->card,
+                                        .numbers = t->numbers,
+                                        .links = qn_links_of(t->card, 0),
+                                        .flash = true,
+                                        .tuned = true,
+                                        .overlap = true,
+                                        .host = 0.3,
+                                        .logit_bytes = 4,
+                                        .compression = 1 } };
+    coefs->fleet = *f;
+    if (qn_split_open(&out->split, arena, counts, t->model, t->sequence, 1) != QN_OK)
+        return "the graph cannot be built at this size";
+    if (!out->split.layers)
+        return "a model without equal layers is divided";
+    QnClusterJob job = { .split = &out->split,
+                         .training = out->training,
+                         .counts = counts,
+                         .coefs = coefs,
+                         .global_batch = global,
+                         .mtbf_hours = 50000,
+                         .store_gbs = 2,
+                         .store_most_gbs = 500 };
+    if (qn_cluster_search(&job, t->n_cards, &best) != QN_OK || !best.found)
+        return "no layout of it fits so many devices";
+    out->sharding = best.layout;
+    return NULL;
 }
 
 double qn_published_tokens(const QnPublished *p)

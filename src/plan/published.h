@@ -26,6 +26,10 @@ bool qn_published_is_divided(const char *framework);
 /* NULL, or why it cannot be read. The arena and the model live as long as counts. */
 const char *qn_published_read(const QnPublishedText *t, QnArena *arena, QnCounts *counts,
                               QnPublished *out);
+/* Where the text does not say how devices share it: the best layout that the planner finds, by the
+ * software of today. global: sequences of a step. */
+const char *qn_published_find(const QnPublishedText *t, int64_t global, QnArena *arena,
+                              QnCounts *counts, const QnFleet *f, QnPublished *out);
 /* The step's tokens, for throughput. */
 double qn_published_tokens(const QnPublished *p);
 

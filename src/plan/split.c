@@ -47,6 +47,10 @@ static void add_product(QnPart *p, const QnWork *w, double tokens)
 static void add_work(QnPart *p, const QnWork *w, double tokens, double row_bytes)
 {
     double pairs = w->m * w->n * w->groups * w->count;
+    if (!w->op) { /* small kernels that the graph does not have */
+        p->kernels += w->count;
+        return;
+    }
     if (w->kind == QN_WORK_UPDATE || !strcmp(w->op, "cast"))
         return; /* once a step, not for each micro-batch */
     p->kernels += w->count;
@@ -92,7 +96,7 @@ static double classes_of(const QnCount *c)
 {
     double most = 0;
     for (int64_t i = 0; i < c->n_work; i++)
-        if (!strncmp(c->work[i].op, "cross_entropy", 13))
+        if (c->work[i].op && !strncmp(c->work[i].op, "cross_entropy", 13))
             most = QN_MAX(most, c->work[i].written);
     return c->tokens > 0 ? most / (2 * c->tokens) : 0;
 }

@@ -31,7 +31,7 @@ expect 2 "nothing fits" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 8
 expect 2 "it would on 64 of A100" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 8
 expect 2 "optimizer" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 8
 expect 2 "no layout divides" $set_of "A100 SXM4 80GB" --gpus 7 --batch 5
-expect 2 "did you mean" cluster gpt2xl --gpu "A100 SXM4 80GB"
+expect 2 "did you mean" cluster gpt2_xxxl --gpu "A100 SXM4 80GB"
 expect 2 "did you mean" $set_of "A100 SXM4 81GB"
 expect 2 "say which device" cluster gpt2_xl
 expect 2 "expected numbers" $set_of "A100 SXM4 80GB" --gpus many
