@@ -45,6 +45,7 @@ typedef struct QnCountRequest {
      * values are kept; scores of the last one alone. context 0 is the prompt. */
     bool generate;
     int64_t context;
+    int64_t source; /* tokens that the answers of models which read and write apart are about */
     /* Bits of a matrix's weight where they are fewer than what is computed with (low 2 alone): 4.85
      * for q4_K_M. 0: they are not. */
     double weight_bits;

@@ -47,7 +47,8 @@ static bool is_same(const QnCountRequest *a, const QnCountRequest *b)
            a->low == b->low && a->batch == b->batch && a->image == b->image &&
            a->width == b->width && a->depth == b->depth && a->sequence == b->sequence &&
            a->unfused == b->unfused && a->generate == b->generate && a->context == b->context &&
-           a->weight_bits == b->weight_bits && a->cache_bits == b->cache_bits;
+           a->source == b->source && a->weight_bits == b->weight_bits &&
+           a->cache_bits == b->cache_bits;
 }
 
 static const QnCount *find(const QnCounts *c, const QnModel *m, const QnCountRequest *r)
@@ -179,9 +180,11 @@ QnStatus qn_counts_generation(QnCounts *c, const QnModel *m, const QnCountReques
         return qn_fail(QN_EARG, "%s: %lld tokens for %lld; expected 1 to 16,777,216 each", m->name,
                        (long long)out, (long long)in);
     QN_TRY(qn_counts_get(c, m, &q, &g->prompt));
+    int64_t first = m->family->answers ? 0 : in; /* kept before the answer begins */
     q.sequence = 1;
-    q.context = in + out / 2;
+    q.source = m->family->answers ? in : 0;
+    q.context = QN_MAX(first + out / 2, 1);
     QN_TRY(qn_counts_get(c, m, &q, &g->step));
-    q.context = in + out - 1;
+    q.context = QN_MAX(first + out - 1, 1);
     return qn_counts_get(c, m, &q, &g->last);
 }

@@ -27,6 +27,7 @@ typedef struct QnStepInput {
     /* of a step of generation: the tokens follow `context` others; 0: they are the prompt */
     bool generate;
     int64_t context;
+    int64_t source; /* tokens that such a step's answers are about, read before */
 } QnStepInput;
 
 struct QnCountRequest;
@@ -59,12 +60,13 @@ struct QnFamily {
     QnValue *(*generate)(QnNet *net, const QnModel *m, QnValue *x, const QnStepInput *in,
                          int64_t layers);
     bool token_batch; /* batches are published in tokens */
-    bool pairs; /* to each sequence belongs one of as many tokens that is wanted: both count */
-    int layers; /* size[layers - 1] is the number of equal layers, 0: they are not equal */
-    bool bends; /* work is not linear in the batch */
-    bool adam;  /* what it is usually trained with; else momentum */
-    bool lamb;  /* likewise */
-    bool plain; /* likewise, without momentum */
+    bool pairs;   /* to each sequence belongs one of as many tokens that is wanted: both count */
+    int layers;   /* size[layers - 1] is the number of equal layers, 0: they are not equal */
+    bool answers; /* one net reads a source, another writes */
+    bool bends;   /* work is not linear in the batch */
+    bool adam;    /* what it is usually trained with; else momentum */
+    bool lamb;    /* likewise */
+    bool plain;   /* likewise, without momentum */
     const char *trained; /* only parameters with this in their names are trained; NULL: all */
     /* Small kernels that the graph does not have, e.g. of sorting out overlapping boxes: of any
      * step, and more for each example of a step of training and of a pass forward alone. */
@@ -103,7 +105,8 @@ QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
 /* text, speech, series */
 extern const QnModelList qn_models_transformer_xl, qn_models_translation, qn_models_waveglow,
     qn_models_checkpoints, qn_models_recommender, qn_models_speech, qn_models_forecast,
-    qn_models_product, qn_models_diffusion;
+    qn_models_product, qn_models_diffusion, qn_models_synthesis, qn_models_hifigan,
+    qn_models_answer;
 
 /* classifiers of images */
 extern const QnModelList qn_models_vit;

@@ -13,9 +13,11 @@ typedef struct Build {
 QnStepInput qn_step_input(const QnModel *m, const QnCountRequest *r)
 {
     const QnFamily *f = m->family;
-    QnStepInput in = {
-        .batch = r->batch, .train = r->train, .generate = r->generate, .context = r->context
-    };
+    QnStepInput in = { .batch = r->batch,
+                       .train = r->train,
+                       .generate = r->generate,
+                       .context = r->context,
+                       .source = r->source };
     if (!f->image) {
         in.sequence = r->sequence ? r->sequence : r->generate ? 1 : f->sequence;
         return in;
