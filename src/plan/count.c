@@ -1,7 +1,9 @@
 #include "plan/count.h"
 
+#include "base/str.h"
 #include "pass/pipeline.h"
 #include "plan/models/recurrent.h"
+#include "plan/order.h"
 #include "plan/step.h"
 #include "rt/plan.h"
 
@@ -287,11 +289,11 @@ static double cache_bytes(const QnGraph *g, double bits)
 
 /* halves: all floats of the plan stand for half as many bytes. */
 static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, const QnStep *step,
-                           QnCount *out)
+                           const int64_t *order, QnCount *out)
 {
     QnPlanMemory m = qn_plan_memory(p);
     for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
-        QnPlanStep s = qn_plan_step(p, i);
+        QnPlanStep s = qn_plan_step(p, order[i]);
         QnWork w = qn_work_of(&s, r);
         if (!r->here && w.kind == QN_WORK_MOVE && is_part_of_norm(s.node))
             continue;
@@ -314,24 +316,27 @@ static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, const QnSte
 
 /* Passes that have no place on a device without memory, those that eager frameworks lack, and those
  * that the step says are left out. */
-static QnStatus run_passes(const QnStep *step, const QnCountRequest *r, QnDevice *d)
+static QnStatus run_passes(const QnStep *step, const QnCountRequest *r, QnDevice *d, QnOrder *order)
 {
     char off[512];
     if (r->here) {
         QnPipelineOptions here = qn_device_passes(r->here);
         here.off = step->off;
         here.memory_budget_bytes = r->recompute;
-        return qn_pipeline_run(step->graph, &here);
+        QN_TRY(qn_pipeline_run(step->graph, &here));
+        return qn_order_init(order, step->graph);
     }
     QnPipelineOptions o = { .level = QN_O2,
                             .off = off,
                             .memory_budget_bytes = r->recompute, /* a byte: all that can be */
                             .keep = qn_device_has_kernel,
                             .keep_ctx = d };
-    snprintf(off, sizeof off, "layout,fuse_conv%s%s%s%s", r->recompute ? "" : ",recompute",
+    snprintf(off, sizeof off, "layout,fuse_conv,schedule%s%s%s%s", r->recompute ? "" : ",recompute",
              r->unfused ? ",fold_scale,fuse,fuse_sum" : "", step->off ? "," : "",
              step->off ? step->off : "");
-    return qn_pipeline_run(step->graph, &o);
+    QN_TRY(qn_pipeline_run(step->graph, &o));
+    QN_TRY(qn_order_init(order, step->graph));
+    return qn_str_is_listed(step->off, "schedule") ? QN_OK : qn_pass_schedule(step->graph, &o);
 }
 
 static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *d, int64_t layers,
@@ -340,6 +345,8 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     QnStep step = { 0 };
     QnStore *store = NULL;
     QnPlan *plan = NULL;
+    QnOrder order = { 0 };
+    int64_t *steps = NULL;
     *out = (QnCount){ 0 };
     QnStatus st = qn_step_build(m, r, layers, &step);
     QN_TRY_DONE(st);
@@ -348,15 +355,18 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     out->matrices = step.matrices;
     out->trained = step.trained > 0 ? step.trained : step.params;
     out->cache = cache_bytes(step.graph, r->cache_bits);
-    QN_TRY_DONE(run_passes(&step, r, d));
+    QN_TRY_DONE(run_passes(&step, r, d, &order));
     store = qn_store_new(d);
     if (!store)
         QN_TRY_DONE(QN_ENOMEM);
     QN_TRY_DONE(qn_store_add(store, step.graph));
     QN_TRY_DONE(qn_store_alloc(store));
     QN_TRY_DONE(qn_plan_new(step.graph, d, store, NULL, &plan));
-    QN_TRY_DONE(count_plan(plan, r, &step, out));
+    QN_TRY_DONE(qn_order_steps(&order, plan, &steps));
+    QN_TRY_DONE(count_plan(plan, r, &step, steps, out));
 done:
+    qn_free(steps);
+    qn_order_fini(&order);
     qn_plan_free(plan);
     qn_store_free(store);
     qn_step_fini(&step);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { FEW = 8, MORE = 16 }; /* the batches that are counted */
+enum { FEW = 16, MORE = 32 }; /* the batches that are counted */
 
 typedef struct Kept {
     const QnModel *model;
@@ -146,6 +146,17 @@ static QnCount *draw(const QnCount *few, const QnCount *more, double at)
     return c;
 }
 
+/* Small batches take as much memory as a single example, for what does not depend on examples. */
+static QnStatus at_least_one(QnCounts *c, const QnModel *m, const QnCountRequest *r, QnCount *count)
+{
+    QnCountRequest at = *r;
+    const QnCount *one;
+    at.batch = 1;
+    QN_TRY(get_counted(c, m, &at, &one));
+    count->activations = QN_MAX(count->activations, one->activations);
+    return QN_OK;
+}
+
 QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, const QnCount **out)
 {
     QnCountRequest at = *r;
@@ -153,7 +164,7 @@ QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, c
     *out = find(c, m, r);
     if (*out)
         return QN_OK;
-    if (r->batch < 1 || m->family->bends) /* the former for its error */
+    if (r->batch <= 1 || m->family->bends) /* below 1 for its error */
         return get_counted(c, m, r, out);
     at.batch = FEW;
     QnStatus st = get_counted(c, m, &at, &few);
@@ -165,7 +176,14 @@ QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, c
     if (st != QN_OK || !is_alike(few, more)) /* files may hold one batch alone */
         return get_counted(c, m, r, out);
     QnCount *drawn = draw(few, more, (double)(r->batch - FEW) / (MORE - FEW));
-    return drawn ? keep(c, m, r, drawn, out) : QN_ENOMEM;
+    if (!drawn)
+        return QN_ENOMEM;
+    st = r->batch < FEW ? at_least_one(c, m, r, drawn) : QN_OK;
+    if (st != QN_OK) {
+        free_count(drawn);
+        return st;
+    }
+    return keep(c, m, r, drawn, out);
 }
 
 QnStatus qn_counts_generation(QnCounts *c, const QnModel *m, const QnCountRequest *r, int64_t in,
