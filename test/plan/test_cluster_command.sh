@@ -1,7 +1,7 @@
 #!/bin/sh
 # quern plan cluster, and tables of many devices: what is printed, and exit codes.
 set -u
-quern=$1
+quern=$2/quern
 out=$(mktemp) || exit 1
 table=$(mktemp) || exit 1
 trap 'rm -f "$out" "$table"' EXIT
