@@ -2,13 +2,14 @@
 #include "cli/plan_cluster.h"
 
 #include "base/term.h"
+#include "plan/power.h"
 #include "quern/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GPUS = QN_PLAN_OWN, NETWORK, MTBF, COMPRESSION, CSV };
+enum { GPUS = QN_PLAN_OWN, NETWORK, MTBF, COMPRESSION };
 
 static const QnOption options[] = {
     [QN_PLAN_GPU] = { "--gpu", 0, QN_OPTION_TEXT, "NAME", "the device (needed)", 0, 0 },
@@ -30,10 +31,8 @@ static const QnOption options[] = {
                       "gradients travel N times smaller; default 1", 0, 0 },
     [MTBF] = { "--mtbf", 0, QN_OPTION_TEXT, "HOURS",
                "of one device between failures; default 50000", 0, 0 },
-    [CSV] = { "--csv", 0, QN_OPTION_FLAG, NULL, "one line a number of devices", 0, 0 },
-    [QN_PLAN_DEVICES] = { "--devices", 0, QN_OPTION_TEXT, "FILE.csv",
-                          "devices besides those of the catalogue, in its columns", 0, 0 },
-    [QN_PLAN_JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a line", 0, 0 },
+    QN_PLAN_OPTIONS_MONEY,
+    QN_PLAN_OPTIONS_OUTPUT,
 };
 
 /* ---- what is asked ---- */
@@ -114,14 +113,24 @@ static QnStatus read_numbers(const QnArgs *a, const QnCard *card, QnNumbers *out
     return QN_OK;
 }
 
-/* Rent, or a bought device over three years at half of the hours, with its part of a host. */
-static double usd_hour(const QnCard *card)
+/* Of one device and its share of the machine, at work. */
+static double device_kw(const QnClusterPlan *p, const QnCard *card)
 {
-    if (card->cloud_usd > 0)
-        return card->cloud_usd;
-    if (!(card->price_usd > 0))
-        return 0;
-    return 2 * card->price_usd * 0.7 / (3 * 8760 * 0.5) + 0.15e-3 * card->tdp_w;
+    int per_node = QN_MIN(QN_MAX(qn_links_of(card, 0).per_node, 1), 8);
+    QnPowerRequest r = { .card = card,
+                         .n = per_node,
+                         .host =
+                             !strcmp(card->kind, "consumer") ? QN_POWER_DESKTOP : QN_POWER_SERVER,
+                         .share = { 0.9, 0, 0.1, 0 },
+                         .cap = 1,
+                         .nodes = 1 };
+    return 1e-3 * qn_power_w(&r, &p->coefs.fleet) / per_node;
+}
+
+static double usd_hour(const QnClusterPlan *p, const QnCard *card)
+{
+    bool rented;
+    return qn_money_rate(&p->money, card, device_kw(p, card), &rented);
 }
 
 static QnStatus read_batch(const QnArgs *a, QnClusterPlan *p)
@@ -173,7 +182,9 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
     job->store_gbs = 2;
     job->store_most_gbs = 500;
     job->restart_s = 300;
-    job->usd_hour = usd_hour(p->card);
+    QN_TRY(qn_plan_money(a, &p->money));
+    job->kw = device_kw(p, p->card);
+    job->usd_hour = usd_hour(p, p->card);
     return read_batch(a, p);
 }
 
@@ -206,7 +217,7 @@ static QnStatus search_way_out(QnClusterPlan *p)
         QnClusterPoint at;
         job.training.card = card;
         job.training.links = qn_links_of(card, 0);
-        job.usd_hour = usd_hour(card);
+        job.usd_hour = usd_hour(p, card);
         if (card->memory_gb <= p->card->memory_gb || !(job.usd_hour > 0) ||
             !(qn_cost_peak(card, job.training.numbers) > 0))
             continue;
@@ -243,7 +254,7 @@ static QnStatus plan(const QnArgs *a, QnClusterPlan *p)
     QN_TRY(search(p));
     if (!any_found(p))
         QN_TRY(search_way_out(p));
-    return qn_cluster_print(a, p, a->text[CSV] != NULL);
+    return qn_cluster_print(a, p, a->text[QN_PLAN_CSV] != NULL);
 }
 
 static int run(QnArgs *a)

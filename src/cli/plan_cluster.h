@@ -4,6 +4,7 @@
 
 #include "cli/plan.h"
 #include "plan/cluster.h"
+#include "plan/money.h"
 
 enum { QN_CLUSTER_MOST = 64 }; /* numbers of devices */
 
@@ -16,6 +17,7 @@ typedef struct QnClusterPlan {
     QnSplit split;
     const QnCard *card;
     QnClusterJob job;
+    QnMoney money;
     int counts_of[QN_CLUSTER_MOST + 1], n_counts;
     QnClusterPoint *points;
     /* where nothing fits */

@@ -180,6 +180,9 @@ static void print_best(const QnClusterPlan *p)
            fast->n, p->job.mtbf_hours, fast->failures_day,
            qn_str_duration(write, (int64_t)(1e9 * fast->checkpoint_s)),
            qn_str_duration(interval, (int64_t)(1e9 * fast->interval_s)), 100 * fast->lost);
+    if (p->job.items > 0)
+        printf("the run takes %s kWh on %d devices, %s kWh on %d, with their machines\n",
+               qn_str_si(write, cheap->kwh), cheap->n, qn_str_si(interval, fast->kwh), fast->n);
 }
 
 static void print_way_out(const QnClusterPlan *p)
@@ -247,6 +250,7 @@ static QnStatus json_point(const QnClusterPlan *p, const QnClusterPoint *at)
         qn_json_put_double(&w, "failures_a_day", at->failures_day);
         qn_json_put_double(&w, "hours", at->hours);
         qn_json_put_double(&w, "usd", at->usd);
+        qn_json_put_double(&w, "kwh", at->kwh);
     }
     qn_json_close(&w);
     QnStatus st = qn_json_end(&w);

@@ -44,6 +44,7 @@ static void set_run(const QnClusterJob *job, QnClusterPoint *p)
     p->hours = job->items / p->items_s / 3600 / (1 - p->lost);
     p->failures = p->failures_day / 24 * p->hours;
     p->usd = job->usd_hour * p->n * p->hours;
+    p->kwh = job->kw * p->n * p->hours;
 }
 
 /* ---- layouts ---- */

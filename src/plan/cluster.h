@@ -17,6 +17,7 @@ typedef struct QnClusterJob {
     double store_gbs, store_most_gbs; /* what one node writes of a checkpoint, and all of them */
     double restart_s;                 /* from failure to work, loading aside */
     double usd_hour;                  /* of one device; 0: not known */
+    double kw;                        /* of one device with its share of a machine */
 } QnClusterJob;
 
 typedef struct QnClusterPoint {
@@ -33,7 +34,7 @@ typedef struct QnClusterPoint {
     double checkpoint_s, interval_s, lost; /* time of one; between two; share of the time lost */
     double failures_day;
     /* the run; 0 where it is not asked */
-    double hours, usd, failures;
+    double hours, usd, kwh, failures;
     double efficiency; /* against the first point, by items a second and device */
 } QnClusterPoint;
 

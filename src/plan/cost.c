@@ -3,6 +3,7 @@
 #include "plan/names.h"
 #include "plan/calib.h"
 #include "plan/comm.h"
+#include "plan/power.h"
 #include "plan/effect.h"
 
 #include <math.h>
@@ -138,12 +139,16 @@ static void set_memory(const QnCount *c, const QnCostRequest *r, QnCostResult *o
     out->fits = out->memory_bytes <= 1e9 * r->card->memory_gb * (1024.0 * 1024 * 1024 / 1e9);
 }
 
-/* Idle power, and the rest by how much of the time the device is at work. */
-static double power_w(const QnCostRequest *r, const QnCostResult *c)
+/* Of the boards alone. While a device waits for launches or for others it is not idle. */
+static double power_w(const QnCostRequest *r, const QnCostResult *c, const QnCoefs *k)
 {
-    double busy = c->by_limit[QN_LIMIT_COMPUTE] + c->by_limit[QN_LIMIT_MEMORY];
-    double share = c->step_s > 0 ? 0.6 + 0.38 * busy / c->step_s : 0;
-    return r->n_cards * r->card->tdp_w * (0.12 + 0.88 * share);
+    double step = QN_MAX(c->step_s, 1e-30);
+    QnPowerRequest p = { .card = r->card, .n = r->n_cards, .cap = 1, .nodes = 1 };
+    p.share[QN_POWER_PRODUCTS] = c->by_limit[QN_LIMIT_COMPUTE] / step;
+    p.share[QN_POWER_MEMORY] = c->by_limit[QN_LIMIT_MEMORY] / step;
+    p.share[QN_POWER_LAUNCH] =
+        QN_MAX(0, QN_MIN(1, 1 - p.share[QN_POWER_PRODUCTS] - p.share[QN_POWER_MEMORY]));
+    return qn_power_w(&p, &k->fleet);
 }
 
 /* Host and device work at once, as far as neither waits for the other. */
@@ -233,7 +238,7 @@ QnStatus qn_cost_steps(const QnCount *prompt, const QnCount *c, double times,
             out->limit = (QnLimit)i;
     out->mfu = (c->flops * times + (prompt ? prompt->flops : 0)) / (out->step_s * peak);
     set_memory(c, r, out);
-    out->power_w = power_w(r, out);
+    out->power_w = power_w(r, out, k);
     return QN_OK;
 }
 
