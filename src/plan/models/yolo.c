@@ -21,6 +21,7 @@ static int64_t deepened(const QnModel *m, int64_t blocks)
     return QN_MAX(1, (blocks * m->size[BY_DEPTH] + 50) / 100);
 }
 
+/* For prediction norms are folded into the convolutions before them. */
 static QnValue *conv(QnNet *net, const char *name, QnValue *x, int64_t out, int64_t kernel,
                      int64_t stride)
 {
@@ -28,7 +29,8 @@ static QnValue *conv(QnNet *net, const char *name, QnValue *x, int64_t out, int6
                    &(QnPart){ .out = out,
                               .kernel = kernel,
                               .stride = stride,
-                              .norm = QN_PART_BATCH,
+                              .norm = net->training ? QN_PART_BATCH : QN_PART_PLAIN,
+                              .bias = !net->training,
                               .act = qn_silu });
 }
 
