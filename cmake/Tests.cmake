@@ -95,3 +95,14 @@ if(TARGET quern_cuda)
     target_include_directories(quern_cuda_stub SYSTEM PRIVATE "${quern_cuda_include}")
     target_link_libraries(quern_cuda_stub PRIVATE ${CMAKE_DL_LIBS})
 endif()
+
+# Plugins that the program must refuse, each in a folder of its own.
+foreach(fault ABI BYTES STRUCT NAME)
+    add_library(quern_bad_${fault} MODULE test/cuda/bad/plugin.c)
+    set_target_properties(quern_bad_${fault} PROPERTIES OUTPUT_NAME quern_cuda
+                          LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test/bad_${fault}")
+    target_compile_definitions(quern_bad_${fault} PRIVATE BAD_${fault})
+    target_include_directories(quern_bad_${fault} PRIVATE ${quern_includes})
+    add_dependencies(quern_bad_${fault} quern_generate)
+    add_dependencies(test_api.plugin quern_bad_${fault})
+endforeach()

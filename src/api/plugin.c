@@ -103,9 +103,10 @@ static void list_places(Places *p)
     const char *list = getenv("QUERN_PLUGINS");
     Dl_info here;
     char real[PATH_MAX];
-    for (const char *at = list; at; at = strchr(at, ':')) {
-        at += at != list; /* past the colon */
-        add_place(p, at, strcspn(at, ":"), "");
+    while (list) {
+        size_t n = strcspn(list, ":");
+        add_place(p, list, n, "");
+        list = list[n] ? list + n + 1 : NULL;
     }
     if (!dladdr((const void *)&host, &here) || !here.dli_fname || !realpath(here.dli_fname, real))
         return;

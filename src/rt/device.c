@@ -28,10 +28,14 @@ void qn_device_close(QnDevice *d)
 
 void *qn_device_alloc(QnDevice *d, size_t bytes)
 {
+    static const char said[] = "%s: cannot allocate %zu bytes; Quern holds %zu bytes there already";
+    qn_error_clear();
     void *p = d->backend->alloc(d, bytes);
     if (!p) {
-        qn_fail(QN_ENOMEM, "%s: cannot allocate %zu bytes; Quern holds %zu bytes there already",
-                d->backend->name, bytes, d->now_bytes);
+        if (qn_error_last()->code == QN_OK)
+            qn_fail(QN_ENOMEM, said, d->backend->name, bytes, d->now_bytes);
+        else /* the backend says why */
+            qn_fail_prefix(said, d->backend->name, bytes, d->now_bytes);
         return NULL;
     }
     d->now_bytes += bytes;

@@ -45,7 +45,8 @@ QnStatus qn_device_open(const QnBackend *backend, const QnDeviceOptions *options
 /* The passes that a graph for this device goes through: all, and its kernels are asked. */
 QnPipelineOptions qn_device_passes(QnDevice *d);
 
-/* NULL with QN_ENOMEM recorded, which says how many bytes and what is already taken. */
+/* NULL with QN_ENOMEM (or the device's failure) recorded, which says how many bytes and what is
+ * already taken. */
 void *qn_device_alloc(QnDevice *d, size_t bytes);
 void qn_device_free(QnDevice *d, void *p, size_t bytes);
 

@@ -69,7 +69,8 @@ static void cuda_close(QnDevice *d)
     QnCuda *c = d->impl;
     if (!c)
         return;
-    if (c->context && c->cu.cuCtxSetCurrent(c->context) == CUDA_SUCCESS) {
+    if (c->context) {
+        c->cu.cuCtxSetCurrent(c->context);
         if (c->stream)
             c->cu.cuStreamSynchronize(c->stream);
         qn_cuda_programs_free(c);
@@ -82,9 +83,8 @@ static void cuda_close(QnDevice *d)
         if (c->stream)
             c->cu.cuStreamDestroy(c->stream);
         c->cu.cuCtxSetCurrent(NULL);
-    }
-    if (c->context)
         c->cu.cuDevicePrimaryCtxRelease(c->id);
+    }
     qn_nvrtc_close(&c->rtc);
     qn_cuda_driver_close(&c->cu);
     qn_free(c);
@@ -137,8 +137,8 @@ static void cuda_free(QnDevice *d, void *p, size_t bytes)
 {
     QnCuda *c = d->impl;
     (void)bytes;
-    if (qn_cuda_enter(c) == QN_OK)
-        c->cu.cuMemFreeAsync((CUdeviceptr)(uintptr_t)p, c->stream);
+    c->cu.cuCtxSetCurrent(c->context);
+    c->cu.cuMemFreeAsync((CUdeviceptr)(uintptr_t)p, c->stream);
 }
 
 QnStatus qn_cuda_write(QnCuda *c, void *dst, const void *src, size_t bytes)

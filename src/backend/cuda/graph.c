@@ -40,6 +40,6 @@ QnStatus qn_cuda_replay(QnDevice *d, void *graph)
 void qn_cuda_capture_free(QnDevice *d, void *graph)
 {
     QnCuda *c = d->impl;
-    if (qn_cuda_enter(c) == QN_OK)
-        c->cu.cuGraphExecDestroy((CUgraphExec)graph);
+    c->cu.cuCtxSetCurrent(c->context); /* what gives back goes on whatever fails */
+    c->cu.cuGraphExecDestroy((CUgraphExec)graph);
 }
