@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "api/plugin.h"
 #include "backend/cpu/cpu.h"
 #include "backend/opencl/opencl.h"
 #include "base/cache.h"
@@ -179,21 +180,22 @@ static QnStatus step_error(QnDevice *dev, double *error)
     if (!e)
         QN_TRY_DONE(QN_ENOMEM);
     double wide[65 * 41];
+    float single[65 * 41];
     QnValue *inputs[] = { x, w };
     for (int k = 0; k < 2; k++) {
-        float *to = qn_plan_input(p, k ? "w" : "x", NULL);
         int64_t n = qn_shape_count(&inputs[k]->type.shape);
         for (int64_t i = 0; i < n; i++)
-            wide[i] = to[i] = (float)((i * 37 + k * 11) % 101) / 50.5f - 1.0f;
+            wide[i] = single[i] = (float)((i * 37 + k * 11) % 101) / 50.5f - 1.0f;
+        QN_TRY_DONE(qn_plan_write(p, k ? "w" : "x", single, (size_t)n * sizeof *single));
         QN_TRY_DONE(qn_eval_set(e, inputs[k], wide));
     }
     QN_TRY_DONE(qn_plan_run(p));
     const double *want;
     QN_TRY_DONE(qn_eval_get(e, dw, &want));
-    const float *got = qn_plan_output(p, "dw", NULL);
+    QN_TRY_DONE(qn_plan_read(p, "dw", single, sizeof single));
     *error = 0;
     for (int i = 0; i < 65 * 41; i++)
-        *error = fmax(*error, fabs(got[i] - want[i]) / (1e-3 + fabs(want[i])));
+        *error = fmax(*error, fabs(single[i] - want[i]) / (1e-3 + fabs(want[i])));
 done:
     qn_eval_free(e);
     qn_plan_free(p);
@@ -201,14 +203,14 @@ done:
     return st;
 }
 
-static void check_step(Doctor *d, QnDevice *dev)
+static void check_step(Doctor *d, QnDevice *dev, const char *name)
 {
     double error;
     if (step_error(dev, &error) != QN_OK)
-        say(d, BAD, "self-test", "%s", qn_error_last()->text);
+        say(d, BAD, "self-test", "%s: %s", name, qn_error_last()->text);
     else
         say(d, error < 1e-3 ? GOOD : BAD, "self-test",
-            "forward and gradient differ from float64 by at most %.1e", error);
+            "%s: forward and gradient differ from float64 by at most %.1e", name, error);
 }
 
 static void check_opencl(Doctor *d)
@@ -229,11 +231,51 @@ static void check_opencl(Doctor *d)
             continue;
         }
         say(d, GOOD, "opencl", "opencl:%d %s", i, name);
+        snprintf(name, sizeof name, "opencl:%d", i);
+        check_step(d, dev, name);
         qn_device_close(dev);
     }
 #else
     say(d, NOTE, "opencl", "built without it");
 #endif
+}
+
+static void say_plugin(void *ctx, QnPluginVerdict verdict, const char *what, const char *text)
+{
+    static const Verdict of[] = {
+        [QN_PLUGIN_FOUND] = GOOD, [QN_PLUGIN_MISSING] = NOTE, [QN_PLUGIN_BROKEN] = BAD
+    };
+    say(ctx, of[verdict], what, "%s", text);
+}
+
+/* Every device of the backend that opens. */
+static void check_cuda_devices(Doctor *d, const QnBackend *backend)
+{
+    for (int i = 0;; i++) {
+        char name[32];
+        QnDevice *dev;
+        if (qn_device_open(backend, &(QnDeviceOptions){ .index = i }, &dev) != QN_OK)
+            return;
+        snprintf(name, sizeof name, "cuda:%d", i);
+        check_step(d, dev, name);
+        qn_device_close(dev);
+    }
+}
+
+static void check_cuda(Doctor *d)
+{
+    const QnPlugin *plugin;
+    const QnBackend *backend;
+    QnStr path = { 0 };
+    if (qn_plugin_find("cuda", &plugin, &backend, &path) != QN_OK) {
+        bool missing = qn_error_last()->code == QN_ENOTFOUND;
+        say(d, missing ? NOTE : BAD, "cuda plugin", "%s", qn_error_last()->text);
+    } else {
+        say(d, GOOD, "cuda plugin", "of Quern %s, %s", plugin->version, qn_str_text(&path));
+        plugin->report(say_plugin, d);
+        check_cuda_devices(d, backend);
+    }
+    qn_str_fini(&path);
 }
 
 static void check_cache(Doctor *d)
@@ -257,8 +299,9 @@ static int run(QnArgs *a)
     check_cpu(&d, dev);
     check_memory(&d);
     check_bandwidth(&d);
-    check_step(&d, dev);
+    check_step(&d, dev, "cpu");
     check_opencl(&d);
+    check_cuda(&d);
     check_cache(&d);
     qn_device_close(dev);
     if (!a->json)

@@ -72,8 +72,13 @@ typedef struct QnPluginSize {
     uint64_t bytes;
 } QnPluginSize;
 
-/* One line of what the plugin found on this machine; bad: something that should be there is not. */
-typedef void QnPluginSay(void *ctx, bool is_bad, const char *what, const char *text);
+/* One line of what the plugin found on this machine, or did not. */
+typedef enum QnPluginVerdict {
+    QN_PLUGIN_FOUND,
+    QN_PLUGIN_MISSING,
+    QN_PLUGIN_BROKEN
+} QnPluginVerdict;
+typedef void QnPluginSay(void *ctx, QnPluginVerdict verdict, const char *what, const char *text);
 
 /* What a plugin exports, as `const QnPlugin qn_plugin`, and nothing else. */
 typedef struct QnPlugin {

@@ -10,9 +10,9 @@ typedef struct Report {
     void *ctx;
 } Report;
 
-static void say(const Report *r, bool bad, const char *what, QnStr *text)
+static void say(const Report *r, QnPluginVerdict verdict, const char *what, QnStr *text)
 {
-    r->say(r->ctx, bad, what, qn_str_text(text));
+    r->say(r->ctx, verdict, what, qn_str_text(text));
     qn_str_fini(text);
 }
 
@@ -25,29 +25,33 @@ static void report_library(const Report *r, const char *what, const char *variab
     size_t (*version)(void) = NULL;
     if (qn_cuda_library_open(&lib, variable, names) != QN_OK) {
         qn_str_add(&text, qn_error_last()->text);
-        say(r, false, what, &text);
+        say(r, QN_PLUGIN_MISSING, what, &text);
         return;
     }
     if (qn_cuda_library_symbol(&lib, version_symbol, (void **)&version) == QN_OK)
         qn_str_printf(&text, "version %zu, %s", version(), lib.path);
     else
         qn_str_printf(&text, "%s, which does not say its version", lib.path);
-    say(r, false, what, &text);
+    say(r, QN_PLUGIN_FOUND, what, &text);
     qn_cuda_library_close(&lib);
 }
 
+/* sm 0: there is no device to compile for. */
 static void report_nvrtc(const Report *r, int driver_version, int sm)
 {
     QnNvrtc rtc;
     QnStr text = { 0 };
-    if (qn_nvrtc_open(&rtc, driver_version, sm) != QN_OK) {
+    QnPluginVerdict verdict = QN_PLUGIN_FOUND;
+    if (qn_nvrtc_open(&rtc, driver_version, sm ? sm : 75) != QN_OK) {
         qn_str_add(&text, qn_error_last()->text);
+        verdict = QN_PLUGIN_MISSING;
     } else {
-        qn_str_printf(&text, "NVRTC %d.%d, %s; compiles for sm_%d%s", rtc.major, rtc.minor,
-                      rtc.lib.path, rtc.target, rtc.is_ptx ? " as PTX" : "");
+        qn_str_printf(&text, "version %d.%d, %s", rtc.major, rtc.minor, rtc.lib.path);
+        if (sm)
+            qn_str_printf(&text, "; compiles for sm_%d%s", rtc.target, rtc.is_ptx ? " as PTX" : "");
         qn_nvrtc_close(&rtc);
     }
-    say(r, false, "nvrtc", &text);
+    say(r, verdict, "nvrtc", &text);
 }
 
 static void report_device(const Report *r, const QnCudaDriver *cu, int i, int *sm)
@@ -63,7 +67,7 @@ static void report_device(const Report *r, const QnCudaDriver *cu, int i, int *s
         cu->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, id) ||
         cu->cuDeviceTotalMem(&bytes, id) != CUDA_SUCCESS) {
         qn_str_printf(&text, "cuda:%d does not answer", i);
-        say(r, true, "cuda device", &text);
+        say(r, QN_PLUGIN_BROKEN, "cuda device", &text);
         return;
     }
     *sm = major * 10 + minor;
@@ -74,7 +78,7 @@ static void report_device(const Report *r, const QnCudaDriver *cu, int i, int *s
         qn_str_printf(&text, ", %s; tensor cores: %s", a->name, qn_cuda_arch_math(a, math));
     else
         qn_str_add(&text, "; too old: sm_75 is needed");
-    say(r, false, "cuda device", &text);
+    say(r, a ? QN_PLUGIN_FOUND : QN_PLUGIN_MISSING, "cuda device", &text);
 }
 
 void qn_cuda_report(QnPluginSay *say_fn, void *ctx)
@@ -85,14 +89,14 @@ void qn_cuda_report(QnPluginSay *say_fn, void *ctx)
     Report r = { say_fn, ctx };
     QnCudaDriver cu;
     QnStr text = { 0 };
-    int n = 0, sm = 75, version = 13000;
+    int n = 0, sm = 0, version = 13000;
     if (qn_cuda_driver_open(&cu) != QN_OK) {
         qn_str_add(&text, qn_error_last()->text);
-        say(&r, false, "cuda driver", &text);
+        say(&r, QN_PLUGIN_MISSING, "cuda driver", &text);
     } else {
         version = cu.version;
         qn_str_printf(&text, "CUDA %d.%d, %s", version / 1000, version % 1000 / 10, cu.lib.path);
-        say(&r, false, "cuda driver", &text);
+        say(&r, QN_PLUGIN_FOUND, "cuda driver", &text);
         if (cu.cuDeviceGetCount(&n) == CUDA_SUCCESS) {
             for (int i = 0; i < n; i++)
                 report_device(&r, &cu, i, &sm);
