@@ -204,10 +204,14 @@ static QnStatus search(QnClusterPlan *p)
     return QN_OK;
 }
 
-/* What would fit where nothing does: more of the same device, or one with more memory. */
+/* What would fit where nothing does: the optimizer in the host's memory, more of the same device,
+ * or one with more memory. */
 static QnStatus search_way_out(QnClusterPlan *p)
 {
     int most = p->counts_of[p->n_counts - 1];
+    QnClusterJob offload = p->job;
+    offload.training.offload = true;
+    QN_TRY(qn_cluster_search(&offload, most, &p->offloaded));
     for (int64_t n = 1; n <= 65536 && !p->more.found; n *= 2)
         if (n > most)
             QN_TRY(qn_cluster_search(&p->job, (int)n, &p->more));

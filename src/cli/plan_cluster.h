@@ -21,7 +21,7 @@ typedef struct QnClusterPlan {
     int counts_of[QN_CLUSTER_MOST + 1], n_counts;
     QnClusterPoint *points;
     /* where nothing fits */
-    QnClusterPoint more;
+    QnClusterPoint more, offloaded;
     const QnCard *other;
     double other_usd; /* of an item, by the second and device */
     QnClusterPoint other_point;

@@ -188,7 +188,13 @@ static void print_best(const QnClusterPlan *p)
 static void print_way_out(const QnClusterPlan *p)
 {
     char layout[LAYOUT], rate[QN_STR_NUMBER];
-    printf("\nnothing fits\n");
+    printf("\nnothing fits, with everything computed again and micro-batches of one\n");
+    if (p->offloaded.found) {
+        printf("  it would on %d of %s with the optimizer in the host's memory: %s, %s %s/s",
+               p->offloaded.n, p->card->name, layout_text(&p->offloaded.layout, layout),
+               qn_str_si(rate, p->offloaded.items_s), p->split.sequence ? "tokens" : "images");
+        printf(p->job.usd_hour > 0 ? ", $%.4g an hour\n" : "\n", p->job.usd_hour * p->offloaded.n);
+    }
     if (p->more.found) {
         printf("  it would on %d of %s: %s, %s %s/s", p->more.n, p->card->name,
                layout_text(&p->more.layout, layout), qn_str_si(rate, p->more.items_s),
@@ -202,7 +208,7 @@ static void print_way_out(const QnClusterPlan *p)
                p->split.sequence ? "tokens" : "images",
                p->other_usd * p->other_point.items_s * p->other_point.n);
     }
-    if (!p->more.found && !p->other)
+    if (!p->more.found && !p->other && !p->offloaded.found)
         printf("  nor on 65536 of them, nor on any device of the catalogue: a smaller --sequence "
                "or model is needed\n");
 }

@@ -105,6 +105,8 @@ QnParallelMemory qn_parallel_memory(const QnSplit *s, const QnSharding *l, const
     m.optimizer = params * (s->model->family->adam ? 8 : 4) + (wide ? 0 : 4 * params);
     if (l->zero >= 1)
         m.optimizer /= d;
+    if (t->offload)
+        m.optimizer = 0;
     if (l->pipeline > 1) /* the others live through all micro-batches */
         d = 1;
     if (l->zero >= 2)
@@ -322,6 +324,16 @@ static void set_pipeline(const Context *c, QnParallelResult *out)
         out->pipeline_s = 2 * send_s(c) * (c->t->overlap ? p - 1 : m * l->interleave + p - 1);
 }
 
+/* The host reads and writes the state at its share of a node's memory bandwidth, 25 GB/s for each
+ * device; gradients come in 32 bits, weights go back in 16. */
+static double update_s(const Context *c, double params)
+{
+    double bytes = params * c->s->update_bytes, fixed = 1e-6 * c->x[QN_FLEET_STEP_US] * c->t->host;
+    if (c->t->offload)
+        return fixed + bytes / 25e9 + 6 * params / (0.8 * c->links.pcie);
+    return fixed + bytes / (c->bandwidth * c->x[QN_FLEET_MOVE]);
+}
+
 QnStatus qn_parallel_step(const QnSplit *s, const QnSharding *l, const QnTraining *t,
                           const QnFleet *f, QnParallelResult *out)
 {
@@ -336,8 +348,7 @@ QnStatus qn_parallel_step(const QnSplit *s, const QnSharding *l, const QnTrainin
     set_pipeline(&c, out);
     double params = stage_params(s, l), shared = l->zero ? (double)l->data * l->context : 1;
     out->data_s = data_s(&c, params, out->compute_s * 2 / 3);
-    out->update_s = params * s->update_bytes / shared / (c.bandwidth * c.x[QN_FLEET_MOVE]) +
-                    1e-6 * c.x[QN_FLEET_STEP_US] * t->host;
+    out->update_s = update_s(&c, params / shared);
     out->step_s = out->compute_s + out->bubble_s + out->tensor_s + out->pipeline_s + out->data_s +
                   out->update_s;
     out->memory = qn_parallel_memory(s, l, t);

@@ -35,6 +35,7 @@ typedef struct QnTraining {
     bool tuned;         /* attention made for the device (FlashAttention-3, cuDNN), even rings */
     bool overlap;       /* gradients travel behind the last micro-batch, what stages send behind
                          * their work */
+    bool offload;       /* the optimizer and its state are the host's */
     double host;        /* factor on what a launch costs the host; below 1 where it compiles */
     double compression; /* of gradients; 1: none */
     double logit_bytes; /* that each score of a class keeps; 0: the loss is worked out in pieces */

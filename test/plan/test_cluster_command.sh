@@ -29,6 +29,7 @@ expect 0 "devices,fits,data,tensor" $set_of "A100 SXM4 80GB" --gpus 8 --csv
 expect 0 "DP512" cluster resnet50 --gpu "V100 SXM2 16GB" --gpus 512 --network 3.1
 expect 2 "nothing fits" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 8
 expect 2 "it would on 64 of A100" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 8
+expect 2 "in the host's memory" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 32
 expect 2 "optimizer" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 8
 expect 2 "no layout divides" $set_of "A100 SXM4 80GB" --gpus 7 --batch 5
 expect 2 "did you mean" cluster gpt2_xxxl --gpu "A100 SXM4 80GB"
