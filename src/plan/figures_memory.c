@@ -57,6 +57,8 @@ static const char *read_divided(QnFigures *s, const Reading *r, Job *j)
         return "out of memory";
     if (has(r->precision, "fp8"))
         numbers = QN_NUMBERS_FP8;
+    else if (!strcmp(r->precision, "bf16") && !titan)
+        numbers = QN_NUMBERS_BF16;
     read_size(r->model, r->size, &size);
     /* Korthikanti et al. 2022: eight devices a tensor group, four sequences without a pipeline */
     int stages = megatron ? QN_MAX(1, (int)r->n / 8) : 1;

@@ -60,7 +60,7 @@ static const Row others[QN_FLEET_COUNT - QN_FLEET_REDUCE] = {
     { "memory.images", 1.1, 0.5, 2 },
     { "memory.tokens", 2, 0.5, 4 },
     { "memory.scores", 2, 0.5, 8 },
-    { "memory.detection", 1, 0.2, 3 },
+    { "memory.detection_gb", 0.4, 0.05, 2 },
     { "memory.context_gb", 0.8, 0.2, 2 },
     { "memory.workspace_gb", 0.5, 0.05, 4 },
     { "memory.slack", 0.05, 0.005, 0.2 },

@@ -68,7 +68,7 @@ enum {
     QN_FLEET_MEMORY_IMAGES,    /* what convolutional nets keep, over what the graph does */
     QN_FLEET_MEMORY_TOKENS,    /* the same of nets of tokens */
     QN_FLEET_MEMORY_SCORES,    /* copies of attention's scores */
-    QN_FLEET_MEMORY_DETECTION, /* again, where boxes are proposed and sorted out */
+    QN_FLEET_MEMORY_DETECTION, /* GB an image, of anchors, proposals and their matching */
     QN_FLEET_MEMORY_CONTEXT,   /* GB */
     QN_FLEET_MEMORY_WORKSPACE, /* GB */
     QN_FLEET_MEMORY_SLACK,     /* share lost between blocks */

@@ -22,7 +22,7 @@ static double activations_of(const QnMemoryRequest *r, const double *x)
     else
         bytes = bytes * x[QN_FLEET_MEMORY_TOKENS] +
                 scores_of(r->count) * (r->low ? 2 : 4) * x[QN_FLEET_MEMORY_SCORES];
-    return r->detection ? bytes * x[QN_FLEET_MEMORY_DETECTION] : bytes;
+    return r->detection ? bytes + 1e9 * x[QN_FLEET_MEMORY_DETECTION] * r->count->examples : bytes;
 }
 
 QnMemoryTerms qn_memory_terms(const QnMemoryRequest *r, const QnFleet *f)

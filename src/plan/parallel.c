@@ -100,9 +100,14 @@ static double activations(const QnSplit *s, const QnSharding *l, const QnTrainin
 QnParallelMemory qn_parallel_memory(const QnSplit *s, const QnSharding *l, const QnTraining *t)
 {
     double params = stage_params(s, l), d = (double)l->data * l->context;
-    double wide = t->numbers == QN_NUMBERS_FP32 || t->numbers == QN_NUMBERS_TF32;
-    QnParallelMemory m = { .weights = params * (wide ? 4 : 2), .gradients = 4 * params };
-    m.optimizer = params * (s->model->family->adam ? 8 : 4) + (wide ? 0 : 4 * params);
+    bool wide = t->numbers == QN_NUMBERS_FP32 || t->numbers == QN_NUMBERS_TF32;
+    bool low = t->numbers == QN_NUMBERS_FP16 || t->numbers == QN_NUMBERS_BF16; /* state too */
+    double moments = s->model->family->adam ? 2 : 1;
+    QnParallelMemory m = { .weights = params * (wide ? 4 : 2),
+                           .gradients = params * (low ? 2 : 4),
+                           .optimizer = params * moments * (low ? 2 : 4) };
+    if (!wide && !low) /* and weights in 32 bits */
+        m.optimizer += 4 * params;
     if (l->zero >= 1)
         m.optimizer /= d;
     if (t->offload)
