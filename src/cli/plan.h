@@ -15,6 +15,7 @@ typedef struct QnPlanTable {
     int n;
     QnCounts *counts; /* what the offers were priced by, for whoever prices more */
     QnCoefs coefs;
+    QnFleet fleet;
     QnPlanSubject subject;
     QnCatalogue catalogue;
     QnDevice *device;

@@ -377,6 +377,8 @@ QnStatus qn_plan_table_open(QnPlanTable *t, const QnArgs *a)
                                                       .sequence = a->number[QN_PLAN_SEQUENCE] }));
     QN_TRY(read_job(a, t));
     QN_TRY(qn_coefs_open(&t->coefs));
+    QN_TRY(qn_fleet_open(&t->fleet));
+    t->job.fleet = &t->fleet;
     QN_TRY(qn_plan_catalogue(a, &t->catalogue));
     QN_TRY(qn_plan_here_open(t, a));
     QN_TRY(qn_device_open_named("null", NULL, &t->device));

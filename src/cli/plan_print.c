@@ -135,15 +135,24 @@ static QnStatus print_table(const QnPlanTable *t)
 
 static void print_memory(const QnOffer *o)
 {
-    const QnCount *c = o->count;
-    printf("  memory: %.3g GiB of %.4g (%.3g to %.3g): weights %.3g, ", o->cost.memory_bytes / GIB,
-           o->card->memory_gb, o->memory_low / GIB, o->memory_high / GIB, c->weights / GIB);
-    if (c->gradients > 0)
-        printf("gradients %.3g, optimizer %.3g, ", c->gradients / GIB, c->optimizer / GIB);
-    if (c->cache > 0)
-        printf("keys and values %.3g, ", c->cache / GIB);
-    printf("activations and workspaces %.3g, context and fragmentation %.3g\n",
-           c->activations / GIB, o->cost.reserve_bytes / GIB);
+    const QnMemoryTerms *m = &o->memory;
+    const struct {
+        const char *name;
+        double bytes;
+    } terms[] = { { "weights", m->weights },
+                  { "gradients", m->gradients },
+                  { "optimizer", m->optimizer },
+                  { "activations", m->activations },
+                  { "keys and values", o->count->cache },
+                  { "workspace", m->workspace },
+                  { "context", m->context },
+                  { "fragmentation", m->slack } };
+    printf("  memory: %.3g GiB of %.4g (%.3g to %.3g)", o->cost.memory_bytes / GIB,
+           o->card->memory_gb, o->memory_low / GIB, o->memory_high / GIB);
+    for (int i = 0, n = 0; i < QN_COUNT(terms); i++)
+        if (terms[i].bytes > 0)
+            printf("%s%s %.3g", n++ ? ", " : ": ", terms[i].name, terms[i].bytes / GIB);
+    printf("\n");
 }
 
 static void print_settings(const QnPlanTable *t, const QnOffer *o)
@@ -275,7 +284,7 @@ void qn_plan_print_money(const QnMoney *m)
         printf("%g times the device's price with its computer", m->host);
     else
         printf("with its computer 2 times the device's price (desktop), 1.5 (server)");
-    printf("; electricity %g USD a kWh, PUE %g\n", m->electricity, m->pue);
+    printf("; electricity %g USD a kWh at the plug, PUE %g\n", m->electricity, m->pue);
 }
 
 static void print_head(const QnPlanTable *t)

@@ -7,18 +7,19 @@
 
 static void put_memory(QnSink *s, const QnOffer *o)
 {
-    const QnCount *c = o->count;
+    const QnMemoryTerms *m = &o->memory;
     qn_sink_bool(s, "fits", o->cost.fits);
     qn_sink_number(s, "memory_bytes", o->cost.memory_bytes);
     qn_sink_number(s, "memory_low_bytes", o->memory_low);
     qn_sink_number(s, "memory_high_bytes", o->memory_high);
     qn_sink_number(s, "room_bytes", qn_offer_room(o));
     qn_sink_text(s, "largest_term", o->term);
-    qn_sink_number(s, "weights_bytes", c->weights);
-    qn_sink_number(s, "gradients_bytes", c->gradients);
-    qn_sink_number(s, "optimizer_bytes", c->optimizer);
-    qn_sink_number(s, "activations_bytes", c->activations);
-    qn_sink_number(s, "cache_bytes", c->cache);
+    qn_sink_number(s, "weights_bytes", m->weights);
+    qn_sink_number(s, "gradients_bytes", m->gradients);
+    qn_sink_number(s, "optimizer_bytes", m->optimizer);
+    qn_sink_number(s, "activations_bytes", m->activations);
+    qn_sink_number(s, "cache_bytes", o->count->cache);
+    qn_sink_number(s, "workspace_bytes", m->workspace);
     qn_sink_number(s, "reserve_bytes", o->cost.reserve_bytes);
 }
 

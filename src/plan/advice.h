@@ -4,6 +4,7 @@
 
 #include "plan/cost.h"
 #include "plan/counts.h"
+#include "plan/memory.h"
 #include "plan/money.h"
 
 /* How examples come to the device. */
@@ -34,6 +35,7 @@ typedef struct QnJob {
     double budget_usd, deadline_s, power_w; /* 0: none */
     QnMoney money;                          /* years 0: qn_money_default */
     QnFeed feed;
+    const QnFleet *fleet; /* of many devices, memory and power; NULL: the embedded table is read */
 } QnJob;
 
 typedef struct QnOffer {
@@ -42,14 +44,16 @@ typedef struct QnOffer {
     QnNumbers numbers;
     int64_t batch, accumulate;
     bool recompute, offload, shard;
-    QnCostResult cost;             /* of an update: all its micro-batches */
+    QnCostResult cost; /* of an update: all its micro-batches; power_w is that at the plug, with the
+                        * machine around the devices, memory_bytes with what the stack keeps */
     const QnCount *count;          /* of one device's micro-batch; lives as long as the counts */
     double items_s, low_s, high_s; /* of all cards together, and its interval */
     double first_s, token_s;       /* generation: to the first token, and for each of the others */
     double hours, kwh, usd;        /* of the job; usd 0: neither rent nor price is known */
     double usd_per_hour;           /* of all cards; 0: neither rent nor price is known */
     bool rented;                   /* usd is rent; else purchase by the hour, and electricity */
-    const char *waits; /* what keeps examples from coming: "loader"; NULL: they do come */
+    const char *waits;    /* what keeps examples from coming: "loader"; NULL: they do come */
+    QnMemoryTerms memory; /* what cost.memory_bytes is made of, but for keys and values */
     double memory_low, memory_high; /* bytes, what cost.memory_bytes may turn out to be */
     const char *term;               /* the largest part of its memory */
     char error[160];                /* why there is nothing of the above; "" otherwise */

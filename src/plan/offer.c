@@ -2,7 +2,9 @@
 #include "plan/advice.h"
 #include "plan/calib.h"
 #include "plan/comm.h"
+#include "plan/power.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,13 +77,12 @@ static double move_out(const QnJob *job, const QnOffer *o, QnCount *c)
 }
 
 /* The gradients are summed over devices as without it, but the weights are gathered twice more. */
-static QnStatus spread_out(const QnJob *job, const QnOffer *o, QnCount *c, double *seconds)
+static void spread_out(const QnJob *job, const QnFleet *f, const QnOffer *o, QnCount *c,
+                       double *seconds)
 {
-    QnFleet f;
     *seconds = 0;
     if (!job->shard || o->n_cards < 2 || !job->train)
-        return QN_OK;
-    QN_TRY(qn_fleet_open(&f));
+        return;
     QnLinks links = qn_links_of(o->card, 0);
     int local = QN_MIN(o->n_cards, links.per_node);
     double width = o->numbers == QN_NUMBERS_FP32 || o->numbers == QN_NUMBERS_TF32 ? 4 : 2;
@@ -93,29 +94,25 @@ static QnStatus spread_out(const QnJob *job, const QnOffer *o, QnCount *c, doubl
     c->weights /= n;
     c->gradients /= n;
     c->optimizer /= n;
-    *seconds = 2 * qn_comm_s(&links, &f, QN_COMM_ALL_GATHER, o->n_cards, local, bytes);
-    return QN_OK;
+    *seconds = 2 * qn_comm_s(&links, f, QN_COMM_ALL_GATHER, o->n_cards, local, bytes);
 }
 
 /* What a layer hands to the next for an example, as a guess: some thousand numbers of 16 bits. */
 enum { HANDED_BYTES = 16384 };
 
 /* Inference with the layers in order on the devices: one works at a time, each holds its part. */
-static QnStatus line_up(const QnJob *job, const QnCount *c, double steps, QnOffer *o)
+static void line_up(const QnJob *job, const QnFleet *f, const QnCount *c, double steps, QnOffer *o)
 {
-    QnFleet f;
     if (!job->shard || o->n_cards < 2 || job->train)
-        return QN_OK;
-    QN_TRY(qn_fleet_open(&f));
+        return;
     QnLinks links = qn_links_of(o->card, 0);
     double n = o->n_cards, bytes = HANDED_BYTES * (double)o->batch;
     double send =
-        qn_comm_s(&links, &f, QN_COMM_SEND, o->n_cards, QN_MIN(o->n_cards, links.per_node), bytes);
+        qn_comm_s(&links, f, QN_COMM_SEND, o->n_cards, QN_MIN(o->n_cards, links.per_node), bytes);
     add_s(&o->cost, QN_LIMIT_LINK, (n - 1) * send * steps);
     o->cost.memory_bytes -= (c->weights + c->cache) * (1 - 1 / n);
     o->cost.fits = o->cost.memory_bytes <= qn_offer_room(o);
     o->cost.power_w += (n - 1) * IDLE * o->card->tdp_w;
-    return QN_OK;
 }
 
 /* ---- a step ---- */
@@ -167,12 +164,67 @@ static void wait_for_examples(const QnJob *job, QnOffer *o)
     c->high_s = QN_MAX(c->high_s, least);
 }
 
-/* Weights, gradients and optimizer are certain; how tightly the rest is packed is not. */
-static void set_memory_range(const QnCount *held, QnOffer *o)
+/* ---- memory and power ---- */
+
+static QnMemoryStack memory_stack(const QnJob *job)
 {
-    double sure = held->weights + held->gradients + held->optimizer + held->cache;
-    o->memory_low = sure + 0.85 * held->activations + 0.5 * o->cost.reserve_bytes;
-    o->memory_high = sure + 1.15 * held->activations + 1.5 * o->cost.reserve_bytes;
+    if (!job->train || job->tier == QN_TIER_QUERN)
+        return QN_MEMORY_QUERN;
+    return qn_tier_is_eager(job->tier) ? QN_MEMORY_EAGER : QN_MEMORY_FUSED;
+}
+
+/* The terms under the job's stack; keys and values come on top. */
+static void set_memory(const QnJob *job, const QnFleet *f, const QnCount *held, QnOffer *o)
+{
+    QnMemoryRequest r = { .count = held,
+                          .stack = memory_stack(job),
+                          .card = o->card,
+                          .low = qn_numbers_low(o->numbers, job->train) == 1,
+                          .images = job->model->family->image > 0 };
+    double spread = exp(f->x[QN_FLEET_MEMORY_SPREAD]);
+    o->memory = qn_memory_terms(&r, f);
+    QnCostResult *c = &o->cost;
+    c->memory_bytes = o->memory.total + held->cache;
+    c->reserve_bytes = o->memory.context + o->memory.slack;
+    c->fits = c->memory_bytes <= qn_offer_room(o);
+    o->memory_low = c->memory_bytes / spread;
+    o->memory_high = c->memory_bytes * spread;
+}
+
+static QnPowerHost power_host(const QnCard *card)
+{
+    return !strcmp(card->kind, "edge")         ? QN_POWER_MODULE
+           : !strcmp(card->kind, "datacenter") ? QN_POWER_SERVER
+                                               : QN_POWER_DESKTOP;
+}
+
+/* At the plug, of as many machines as it takes. */
+static void set_power(const QnJob *job, const QnFleet *f, QnOffer *o)
+{
+    QnCostResult *c = &o->cost;
+    bool images = job->model->family->image > 0;
+    int local = QN_MIN(o->n_cards, 8), nodes = (o->n_cards + 7) / 8;
+    double busy = 0;
+    for (int i = 0; i < QN_LIMITS; i++)
+        busy += c->by_limit[i];
+    double whole = QN_MAX(busy, c->step_s); /* the rest is waiting */
+    QnPowerRequest r = { .card = o->card,
+                         .n = local,
+                         .host = power_host(o->card),
+                         .cap = 1,
+                         .nodes = nodes,
+                         .fed = images && job->train };
+    r.share[images ? QN_POWER_CONV : QN_POWER_PRODUCTS] = c->by_limit[QN_LIMIT_COMPUTE] / whole;
+    r.share[QN_POWER_MEMORY] = c->by_limit[QN_LIMIT_MEMORY] / whole;
+    r.share[QN_POWER_LAUNCH] = c->by_limit[QN_LIMIT_LAUNCH] / whole;
+    double share = nodes;
+    if (r.host == QN_POWER_SERVER && local < 8) { /* servers are shared */
+        share = local / 8.0;
+        r.n = 8;
+    }
+    double watts = share * qn_power_w(&r, f);
+    if (watts > 0)
+        c->power_w = watts;
 }
 
 QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o)
@@ -183,18 +235,7 @@ QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o)
                             .tier = job->tier,
                             .train = job->train,
                             .model = job->model ? job->model->name : NULL,
-                            .family = job->model ? job->model->family->name : NULL };
-}
-
-static QnCostRequest request_of(const QnJob *job, const QnOffer *o)
-{
-    return (QnCostRequest){ .card = o->card,
-                            .n_cards = job->shard && !job->train ? 1 : o->n_cards,
-                            .numbers = o->numbers,
-                            .tier = job->tier,
-                            .train = job->train,
-                            .model = job->model->name,
-                            .family = job->model->family->name,
+                            .family = job->model ? job->model->family->name : NULL,
                             .framework = job->framework };
 }
 
@@ -207,11 +248,12 @@ static QnStatus note_error(QnOffer *o)
     return QN_OK;
 }
 
-static QnStatus price_step(const QnJob *job, const QnCoefs *k, QnCount *c, QnOffer *o)
+static QnStatus price_step(const QnJob *job, const QnCoefs *k, const QnFleet *f, QnCount *c,
+                           QnOffer *o)
 {
-    QnCostRequest q = request_of(job, o);
+    QnCostRequest q = qn_offer_request(job, o);
     double gather, host = move_out(job, o, c);
-    QN_TRY(spread_out(job, o, c, &gather));
+    spread_out(job, f, o, c, &gather);
     if (qn_cost_step(c, &q, k, &o->cost) != QN_OK)
         return note_error(o);
     QN_TRY(add_micro_batches(c, &q, k, o->accumulate - 1, &o->cost));
@@ -219,33 +261,34 @@ static QnStatus price_step(const QnJob *job, const QnCoefs *k, QnCount *c, QnOff
     add_s(&o->cost, QN_LIMIT_LINK, host);
     find_limit(&o->cost);
     o->term = largest_term(c);
-    set_memory_range(c, o);
-    QN_TRY(line_up(job, c, 1, o));
     wait_for_examples(job, o);
+    if (!o->card->calib) { /* which has been measured */
+        set_memory(job, f, c, o);
+        set_power(job, f, o);
+    }
+    line_up(job, f, c, 1, o);
     return QN_OK;
 }
 
 /* Answers of job->generate tokens; the memory is that of the last. */
 static QnStatus price_answers(QnCounts *counts, const QnJob *job, const QnCountRequest *r,
-                              const QnCoefs *k, QnOffer *o)
+                              const QnCoefs *k, const QnFleet *f, QnOffer *o)
 {
-    QnCostRequest q = request_of(job, o);
-    QnCostResult first, last;
+    QnCostRequest q = qn_offer_request(job, o);
+    QnCostResult first;
     QnGeneration g;
     QN_TRY(qn_counts_generation(counts, job->model, r, job->prompt, job->generate, &g));
     o->count = g.last;
     if (qn_cost_steps(g.prompt, g.step, g.steps, &q, k, &o->cost) != QN_OK ||
-        qn_cost_step(g.prompt, &q, k, &first) != QN_OK ||
-        qn_cost_step(g.last, &q, k, &last) != QN_OK)
+        qn_cost_step(g.prompt, &q, k, &first) != QN_OK)
         return note_error(o);
-    o->cost.memory_bytes = last.memory_bytes;
-    o->cost.reserve_bytes = last.reserve_bytes;
-    o->cost.fits = last.fits;
     o->first_s = first.step_s;
     o->token_s = g.steps > 0 ? (o->cost.step_s - first.step_s) / g.steps : 0;
     o->term = largest_term(g.last);
-    set_memory_range(g.last, o);
-    return line_up(job, g.last, g.steps + 1, o);
+    set_memory(job, f, g.last, o);
+    set_power(job, f, o);
+    line_up(job, f, g.last, g.steps + 1, o);
+    return QN_OK;
 }
 
 /* ---- the job ---- */
@@ -272,7 +315,7 @@ static QnStatus finish(const QnJob *job, double items, QnOffer *o)
 }
 
 static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, const QnCoefs *k,
-                            QnOffer *out)
+                            const QnFleet *f, QnOffer *out)
 {
     QnCountRequest r = { .train = job->train,
                          .recompute = job->recompute,
@@ -284,12 +327,12 @@ static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, c
                          .here = out->card->calib ? out->card->calib->device : NULL };
     out->batch = batch;
     if (job->generate) {
-        QN_TRY(price_answers(counts, job, &r, k, out));
+        QN_TRY(price_answers(counts, job, &r, k, f, out));
         return out->error[0] ? QN_OK : finish(job, (double)(batch * job->generate), out);
     }
     QN_TRY(qn_counts_get(counts, job->model, &r, &out->count));
     QnCount held = *out->count; /* borrows the work; its memory may differ */
-    QN_TRY(price_step(job, k, &held, out));
+    QN_TRY(price_step(job, k, f, &held, out));
     if (out->error[0])
         return QN_OK;
     double one = out->count->tokens > 0 ? out->count->tokens : out->count->examples;
@@ -300,6 +343,10 @@ QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, 
                         const QnCoefs *k, QnOffer *out)
 {
     QnNumbers p = job->numbers;
+    QnFleet own;
+    const QnFleet *f = job->fleet ? job->fleet : &own;
+    if (!job->fleet)
+        QN_TRY(qn_fleet_open(&own));
     if (job->any_numbers)
         p = qn_cost_peak(card, QN_NUMBERS_FP16) > 1.5 * qn_cost_peak(card, QN_NUMBERS_FP32)
                 ? QN_NUMBERS_FP16_AMP
@@ -312,10 +359,10 @@ QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, 
                       .offload = job->offload,
                       .shard = job->shard };
     if (job->batch)
-        return price_batch(counts, job, job->batch, k, out);
+        return price_batch(counts, job, job->batch, k, f, out);
     for (int64_t batch = 1; batch <= 256; batch *= 2) {
         QnOffer more = *out;
-        QN_TRY(price_batch(counts, job, batch, k, &more));
+        QN_TRY(price_batch(counts, job, batch, k, f, &more));
         if (batch > 1 && (!more.cost.fits || more.items_s < out->items_s))
             break;
         *out = more;

@@ -96,7 +96,7 @@ job="resnet18 --samples 1.28M --epochs 2"
 expect 0 "own" $job --gpu "RTX 4090" --buy
 expect 0 "rent" $job --gpu "RTX 4090"
 expect 0 '"usd_per_hour": 2.5' $job --gpu "RTX 3060,RTX 4090" --hourly "RTX 4090=2.5" --json
-expect 0 "electricity 0.3 USD a kWh, PUE 1.5" $job --gpu T4 --electricity 0.3 --pue 1.5
+expect 0 "electricity 0.3 USD a kWh at the plug, PUE 1.5" $job --gpu T4 --electricity 0.3 --pue 1.5
 expect 2 "--rent and --buy" $job --rent --buy
 expect 2 "--pue: expected 1 to 10" $job --pue 0.5
 expect 2 "--years: expected a number such as" $job --years soon
