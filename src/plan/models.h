@@ -106,7 +106,7 @@ QnValue *qn_step_cross_entropy(QnNet *net, const char *name, QnValue *scores);
 extern const QnModelList qn_models_transformer_xl, qn_models_translation, qn_models_waveglow,
     qn_models_checkpoints, qn_models_recommender, qn_models_speech, qn_models_forecast,
     qn_models_product, qn_models_diffusion, qn_models_synthesis, qn_models_hifigan,
-    qn_models_answer;
+    qn_models_answer, qn_models_mamba, qn_models_latent, qn_models_electra;
 
 /* classifiers of images */
 extern const QnModelList qn_models_vit;

@@ -78,6 +78,12 @@ static const QnModel models[] = {
             0, 0, 30532),
     PLAIN("stablelm-2-12b", 40, 5120, 32, 8, 13824, 100352,
           QN_DECODER_GATED | QN_DECODER_PARALLEL | QN_DECODER_QK_NORM, 0, 12143),
+    /* adapters of rank 16; sequences are packed to 8,192 tokens */
+    { "llama2_70b_lora",
+      &qn_family_adapted,
+      { 80, 8192, 64, 8, 28672, 32000, 0, LLAMA, 0, 0, 0, 0, 0, 16 },
+      69021,
+      "Touvron et al. 2023, and MLPerf Training 4.0's adapters" },
     LEARNED("starcoder", 40, 6144, 48, 1, 24576, 49152, 8192, CODER, 15517),
     PLAIN("starcoder2-3b", 30, 3072, 24, 2, 12288, 49152, CODER, 0, 3030),
     /* positions are waves without weights */

@@ -86,6 +86,7 @@ static QnValue *decoder(QnNet *net, const QnModel *m, QnValue *tokens, const QnS
                              .bias_in = has(m, QN_DECODER_QKV_BIAS),
                              .bias_out = has(m, QN_DECODER_OUT_BIAS),
                              .norm = has(m, QN_DECODER_QK_NORM),
+                             .adapter = size[QN_DECODER_ADAPTER],
                              .in = in };
     QnValue *x =
         qn_nn_embedding(net, "wte", tokens, size[QN_DECODER_VOCAB], size[QN_DECODER_WIDTH], &table);
@@ -113,10 +114,11 @@ static QnValue *build(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
     return decoder(net, m, x, NULL, layers);
 }
 
-#define FAMILY(bent)                                                                               \
+#define FAMILY(tokens, ...)                                                                        \
     {                                                                                              \
-        .name = "decoder", .sequence = 1024, .build = build, .generate = decoder,                  \
-        .layers = QN_DECODER_LAYERS + 1, .bends = bent, .adam = true                               \
+        .name = "decoder", .sequence = tokens, .build = build, .generate = decoder,                \
+        .layers = QN_DECODER_LAYERS + 1, .adam = true, __VA_ARGS__                                 \
     }
-const QnFamily qn_family_decoder = FAMILY(false);
-const QnFamily qn_family_experts = FAMILY(true);
+const QnFamily qn_family_decoder = FAMILY(1024, .bends = false);
+const QnFamily qn_family_experts = FAMILY(1024, .bends = true);
+const QnFamily qn_family_adapted = FAMILY(8192, .trained = "lora_");

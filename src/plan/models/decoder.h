@@ -19,6 +19,7 @@ enum {
     QN_DECODER_ACTIVE,  /* experts of a token */
     QN_DECODER_SHARED,  /* hidden width of what all tokens go through beside experts */
     QN_DECODER_DENSE,   /* hidden width of the first layer, which has no experts */
+    QN_DECODER_ADAPTER, /* rank of the adapters of attention; 0: none */
 };
 
 enum {
@@ -41,6 +42,7 @@ enum {
 };
 
 extern const QnFamily qn_family_decoder;
+extern const QnFamily qn_family_adapted; /* of which the adapters alone are trained */
 extern const QnFamily qn_family_experts; /* the same where work bends with the batch */
 
 #endif

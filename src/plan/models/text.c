@@ -117,6 +117,21 @@ static QnValue *with_kept(QnNet *net, const char *name, QnValue *x, const QnSelf
     return s->in->context ? qn_cache_keep(net, name, &all) : qn_swap_axes(net->g, x, 1, 2);
 }
 
+/* A linear layer, and where there is an adapter (Hu et al. 2022) its product of low rank. */
+static QnValue *adapted(QnNet *net, const char *name, QnValue *x, int64_t out, bool bias,
+                        int64_t rank)
+{
+    QnValue *y = qn_nn_linear_init(net, name, x, out, bias, &small);
+    if (!rank)
+        return y;
+    qn_net_push(net, name);
+    QnValue *low = qn_nn_dropout(net, x, 0.1);
+    low = qn_nn_linear_init(net, "lora_a", low, rank, false, &small);
+    y = qn_add(net->g, y, qn_nn_linear_init(net, "lora_b", low, out, false, &small));
+    qn_net_pop(net);
+    return y;
+}
+
 QnValue *qn_text_self(QnNet *net, const char *name, QnValue *x, const QnSelfSpec *spec)
 {
     QnGraph *g = net->g;
@@ -127,8 +142,7 @@ QnValue *qn_text_self(QnNet *net, const char *name, QnValue *x, const QnSelfSpec
     int64_t shared = spec->kv_heads ? spec->kv_heads : heads;
     int64_t d = spec->head ? spec->head : width / heads;
     qn_net_push(net, name);
-    QnValue *qkv =
-        qn_nn_linear_init(net, "qkv", x, (heads + 2 * shared) * d, spec->bias_in, &small);
+    QnValue *qkv = adapted(net, "qkv", x, (heads + 2 * shared) * d, spec->bias_in, spec->adapter);
     qkv = qn_reshape(g, qkv, &QN_SHAPE(batch, tokens, heads + 2 * shared, d));
     /* queries and keys are turned together */
     bool apart = spec->norm || !spec->angles;
@@ -150,7 +164,7 @@ QnValue *qn_text_self(QnNet *net, const char *name, QnValue *x, const QnSelfSpec
     v = with_kept(net, "v", v, spec);
     QnValue *y = qn_attention(g, qn_swap_axes(g, q, 1, 2), k, v, NULL, true, 0);
     y = qn_reshape(g, qn_swap_axes(g, y, 1, 2), &QN_SHAPE(batch, tokens, heads * d));
-    y = qn_nn_linear_init(net, "proj", y, width, spec->bias_out, &small);
+    y = adapted(net, "proj", y, width, spec->bias_out, spec->adapter);
     qn_net_pop(net);
     return y;
 }

@@ -30,6 +30,7 @@ typedef struct QnSelfSpec {
     bool norm;              /* RMS norms of each head's queries and keys */
     const QnAngles *angles; /* NULL: positions are not turned */
     const QnStepInput *in;  /* of generation, else NULL */
+    int64_t adapter;        /* rank of what is added to the products and trained alone; 0: none */
 } QnSelfSpec;
 /* Causal self-attention of x (B,T,C). */
 QnValue *qn_text_self(QnNet *net, const char *name, QnValue *x, const QnSelfSpec *spec);
