@@ -124,6 +124,7 @@ static void freeze(const QnFamily *f, QnNet *net, QnStep *out)
     int64_t kept = 0;
     if (!f->trained)
         return;
+    out->frozen = out->params - out->idle;
     out->trained = 0;
     for (int64_t i = 0; i < net->n_params; i++) {
         if (!strstr(net->params[i].name, f->trained))
@@ -131,6 +132,7 @@ static void freeze(const QnFamily *f, QnNet *net, QnStep *out)
         net->params[kept++] = net->params[i];
         out->trained += (double)qn_shape_count(&net->params[i].state->type.shape);
     }
+    out->frozen -= out->trained;
     net->n_params = kept;
 }
 
