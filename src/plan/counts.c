@@ -1,8 +1,11 @@
 #include "plan/counts.h"
 
+#include <math.h>
+
 #include <string.h>
 
-enum { FEW = 16, MORE = 32 }; /* the batches that are counted */
+/* The batches that are counted: primes, which no size of a model happens to be. */
+enum { FEW = 17, MORE = 37 };
 
 typedef struct Kept {
     const QnModel *model;
@@ -99,19 +102,58 @@ static bool is_bare(const QnWork *w)
     return w->flops + w->read + w->written <= 0;
 }
 
-static bool is_alike(const QnCount *a, const QnCount *b)
+/* Whether a quantity may grow from x to y in proportion to the batch, in part or whole: 2 if it is
+ * constant or all in proportion, 1 if in part, 0 if it cannot. */
+static int grows(double x, double y)
 {
-    if (a->n_work != b->n_work)
+    double whole = x * MORE / FEW, off = 1e-9 * whole;
+    if (y < x - off || y > whole + off)
+        return 0;
+    return fabs(y - x) <= off || fabs(y - whole) <= off ? 2 : 1;
+}
+
+/* How well b may be a at the larger batch; 0: it cannot. */
+static int likeness(const QnWork *a, const QnWork *b)
+{
+    const double from[] = { a->flops, a->read, a->written, a->m, a->n, a->k, a->groups },
+                 to[] = { b->flops, b->read, b->written, b->m, b->n, b->k, b->groups };
+    int sum = 0;
+    if (a->kind != b->kind || a->op != b->op || (a->count != b->count && !is_bare(a)))
+        return 0;
+    for (int i = 0; i < QN_COUNT(from); i++) {
+        int one = grows(from[i], to[i]);
+        if (!one)
+            return 0;
+        sum += one;
+    }
+    return sum;
+}
+
+/* Which work of `more` each of `few` is. Nodes are ordered by the memory that they need, which a
+ * batch may change, so that equal places mean nothing. False: the graphs differ. */
+static bool match(const QnCount *few, const QnCount *more, int64_t *to, bool *taken)
+{
+    if (few->n_work != more->n_work)
         return false;
-    for (int64_t i = 0; i < a->n_work; i++)
-        if (a->work[i].kind != b->work[i].kind ||
-            (a->work[i].count != b->work[i].count && !is_bare(&a->work[i])))
+    for (int64_t i = 0; i < few->n_work; i++) {
+        int best = 0, most = 2 * 7;
+        for (int64_t k = 0; k < more->n_work && best < most; k++) {
+            int64_t at = (i + k) % more->n_work; /* mostly at the same place, or soon after */
+            int like = taken[at] ? 0 : likeness(&few->work[i], &more->work[at]);
+            if (like > best) {
+                best = like;
+                to[i] = at;
+            }
+        }
+        if (!best)
             return false;
+        taken[to[i]] = true;
+    }
     return true;
 }
 
 /* Both counts' straight line at batch FEW + at * (MORE - FEW). */
-static QnCount *draw(const QnCount *few, const QnCount *more, double at)
+static QnCount *draw(const QnCount *few, const QnCount *more, const int64_t *to, double at)
 {
     QnCount *c = qn_alloc(sizeof *c);
     if (!c)
@@ -124,7 +166,7 @@ static QnCount *draw(const QnCount *few, const QnCount *more, double at)
         return NULL;
     }
     for (int64_t i = 0; i < few->n_work; i++) {
-        const QnWork *a = &few->work[i], *b = &more->work[i];
+        const QnWork *a = &few->work[i], *b = &more->work[to[i]];
         c->work[i] = (QnWork){ .kind = a->kind,
                                .op = a->op,
                                .flops = line(a->flops, b->flops, at),
@@ -157,6 +199,21 @@ static QnStatus at_least_one(QnCounts *c, const QnModel *m, const QnCountRequest
     return QN_OK;
 }
 
+static QnStatus get_drawn(QnCounts *c, const QnModel *m, const QnCountRequest *r,
+                          const QnCount *few, const QnCount *more, const int64_t *to,
+                          const QnCount **out)
+{
+    QnCount *drawn = draw(few, more, to, (double)(r->batch - FEW) / (MORE - FEW));
+    if (!drawn)
+        return QN_ENOMEM;
+    QnStatus st = r->batch < FEW ? at_least_one(c, m, r, drawn) : QN_OK;
+    if (st != QN_OK) {
+        free_count(drawn);
+        return st;
+    }
+    return keep(c, m, r, drawn, out);
+}
+
 QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, const QnCount **out)
 {
     QnCountRequest at = *r;
@@ -173,17 +230,17 @@ QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, c
         st = get_counted(c, m, &at, &more);
     if (st == QN_ENOMEM)
         return st;
-    if (st != QN_OK || !is_alike(few, more)) /* files may hold one batch alone */
+    if (st != QN_OK) /* files may hold one batch alone */
         return get_counted(c, m, r, out);
-    QnCount *drawn = draw(few, more, (double)(r->batch - FEW) / (MORE - FEW));
-    if (!drawn)
-        return QN_ENOMEM;
-    st = r->batch < FEW ? at_least_one(c, m, r, drawn) : QN_OK;
-    if (st != QN_OK) {
-        free_count(drawn);
-        return st;
-    }
-    return keep(c, m, r, drawn, out);
+    int64_t *to = qn_alloc_array((size_t)few->n_work + 1, sizeof *to);
+    bool *taken = qn_alloc_array((size_t)more->n_work + 1, sizeof *taken);
+    st = to && taken ? QN_OK : QN_ENOMEM;
+    if (st == QN_OK)
+        st = match(few, more, to, taken) ? get_drawn(c, m, r, few, more, to, out)
+                                         : get_counted(c, m, r, out);
+    qn_free(to);
+    qn_free(taken);
+    return st;
 }
 
 QnStatus qn_counts_generation(QnCounts *c, const QnModel *m, const QnCountRequest *r, int64_t in,

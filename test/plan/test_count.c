@@ -5,6 +5,7 @@
 #include "quern/plan.h"
 
 #include <math.h>
+#include <time.h>
 
 typedef struct Fixture {
     QnDevice *device;
@@ -88,9 +89,10 @@ static void test_training_flops(void **state)
 static void test_drawn_batches(void **state)
 {
     Fixture *f = *state;
-    static const char *const names[] = { "resnet50", "gpt2_124m", "bert_base_squad" };
+    static const char *const names[] = { "resnet50", "gpt2_124m", "bert_base_squad",
+                                         "hrnet_w18" }; /* nodes in another order */
     for (int i = 0; i < QN_COUNT(names); i++) {
-        QnCountRequest r = { .train = true, .batch = 24 };
+        QnCountRequest r = { .train = true, .batch = 24, .low = i % 2 };
         const QnCount *drawn;
         QnCount counted;
         assert_ok(qn_counts_get(f->counts, model(names[i]), &r, &drawn));
@@ -99,8 +101,30 @@ static void test_drawn_batches(void **state)
         assert_near(drawn->bytes, counted.bytes, 1e-3);
         assert_near(drawn->activations, counted.activations, 0.01);
         assert_near(drawn->optimizer + 1, counted.optimizer + 1, 1e-6);
+        QnCostRequest q = { .card = f->catalogue.cards, .n_cards = 1, .train = true };
+        QnCostResult a, b;
+        assert_ok(qn_cost_step(drawn, &q, &f->coefs, &a));
+        assert_ok(qn_cost_step(&counted, &q, &f->coefs, &b));
+        assert_near(a.step_s, b.step_s, 1e-3);
         qn_count_fini(&counted);
     }
+}
+
+/* All devices take one count more than one: processor time, so that what else runs does not matter,
+ * and only where the compiler optimises. */
+static void test_catalogue_is_fast(void **state)
+{
+    Fixture *f = *state;
+    QnJob job = { .model = model("densenet201"), .train = true, .any_numbers = true };
+    QnOffer offer;
+    clock_t start = clock();
+    for (int i = 0; i < f->catalogue.n_cards; i++)
+        assert_ok(qn_offer_price(f->counts, &job, &f->catalogue.cards[i], 1, &f->coefs, &offer));
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    print_message("densenet201 on %d devices: %.2f s\n", f->catalogue.n_cards, seconds);
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_true(seconds < 1);
+#endif
 }
 
 /* A step of generation reads all weights but the table of embeddings, once, and what is kept. */
