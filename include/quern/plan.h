@@ -88,6 +88,7 @@ typedef struct QnPlanOptions {
     bool profile;             /* measure each step */
     bool check_finite;        /* stop at the first step that writes an infinity or a NaN (host
                                * devices), naming node and element; costs a pass over all outputs */
+    bool no_capture;          /* launch every step, though the device could replay all as a graph */
 } QnPlanOptions;
 
 /* Compiles and allocates. The graph must be concrete (qn_graph_bind), have gone through

@@ -102,7 +102,8 @@ static QnStatus run_all(QnPlan *p)
 static bool wants_capture(QnPlan *p)
 {
     QnPlanCapture *c = &p->capture;
-    if (!p->device->backend->capture_begin || p->options.profile || c->is_tried || c->n_runs++ == 0)
+    bool never = !p->device->backend->capture_begin || p->options.profile || p->options.no_capture;
+    if (never || c->is_tried || c->n_runs++ == 0)
         return false;
     c->is_tried = true;
     for (int64_t i = 0; i < p->n_steps; i++) {
