@@ -158,8 +158,10 @@ static QnStatus print_model(const QnArgs *a, const QnModel *m)
     else if (a->json)
         printf("{\"name\": \"%s\", \"family\": \"%s\", \"params_m\": %.6g}\n", m->name,
                m->family->name, m->params);
-    else
+    else if (m->params > 0)
         printf("%-28s %-12s %10.5g M parameters\n", m->name, m->family->name, m->params);
+    else /* nothing that the count could be checked against */
+        printf("%-28s %-12s %10s\n", m->name, m->family->name, "-");
     return QN_OK;
 }
 

@@ -273,6 +273,16 @@ static QnStatus check_request(const QnModel *m, const QnCountRequest *r)
     return QN_OK;
 }
 
+/* The work, not the memory. */
+static void repeat(QnCount *c, int64_t times)
+{
+    if (times < 2)
+        return;
+    for (int64_t i = 0; i < c->n_work; i++)
+        c->work[i].count *= (double)times;
+    c->macs *= (double)times;
+}
+
 QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *null_device,
                         QnCount *out)
 {
@@ -283,6 +293,7 @@ QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *nul
         QN_TRY(count_layers(m, r, null_device, layers, out));
     else
         QN_TRY(count_once(m, r, null_device, 0, out));
+    repeat(out, m->family->parts);
     QN_TRY(add_launches(m->family, r, out));
     out->examples = (double)r->batch;
     out->tokens = out->examples * (double)qn_step_input(m, r).sequence * (m->family->pairs ? 2 : 1);

@@ -71,6 +71,8 @@ struct QnFamily {
     /* Small kernels that the graph does not have, e.g. of sorting out overlapping boxes: of any
      * step, and more for each example of a step of training and of a pass forward alone. */
     int64_t launches, train_launches, infer_launches;
+    /* An example goes through the net in so many equal parts, one after the other; 0: as one. */
+    int64_t parts;
     double p90; /* where examples differ: work that 90 % of them do not exceed, in means; else 0 */
 };
 

@@ -10,7 +10,7 @@ static QnValue *twice(QnNet *net, QnValue *x, const QnPart *first, const QnPart 
 }
 
 /* ---- levels that begin with a strided convolution, instance norms. size: levels, widest level,
- * classes, kernel of the last convolution, leaky or not, windows of an example ---- */
+ * classes, kernel of the last convolution, leaky or not, windows of a part of an example ---- */
 
 static QnValue *strided_level(QnNet *net, const QnModel *m, QnValue *x, int64_t width,
                               int64_t stride)
@@ -169,14 +169,16 @@ static const QnFamily kidneys = {
     .name = "unet3d", .image = 128, .depth = 128, .channels = 1, .batch = 7, .step = strided
 };
 /* An example of KiTS19 is a scan: MLPerf's 43, resampled to 1.6 x 1.2 x 1.2 mm and cut into windows
- * of 128 voxels that overlap by half, are 2,761 windows; nine in ten are at most 125. */
-enum { KITS_WINDOWS = 64 };
+ * of 128 voxels that overlap by half, are 2,761 windows; nine in ten are at most 125. Eight go
+ * through the net at once. */
+enum { KITS_WINDOWS = 64, AT_ONCE = 8 };
 static const QnFamily kidney_cases = { .name = "unet3d",
                                        .image = 128,
                                        .depth = 128,
                                        .channels = 1,
                                        .batch = 1,
                                        .step = strided,
+                                       .parts = KITS_WINDOWS / AT_ONCE,
                                        .p90 = 125.0 / KITS_WINDOWS };
 static const QnFamily nnunets2 = {
     .name = "nnunet", .image = 192, .width = 160, .channels = 4, .adam = true, .step = strided
@@ -197,7 +199,7 @@ static const QnModel models[] = {
     { "unet_segmentation", &industrial, { 32, 32, 64, 128, 256, 1, 0 } },
     { "unet3d_medical", &medical3, { 6, 320, 4, 3, 0 } },
     { "unet3d_mlperf", &kidneys, { 6, 320, 3, 1, 0 } },
-    { "3d_unet_kits19", &kidney_cases, { 6, 320, 3, 1, 0, KITS_WINDOWS } },
+    { "3d_unet_kits19", &kidney_cases, { 6, 320, 3, 1, 0, AT_ONCE } },
     { "nnunet2d", &nnunets2, { 6, 512, 4, 1, 1 } },
     { "nnunet3d", &nnunets3, { 6, 320, 4, 1, 1 } },
     { "vnet", &vnets, { 16, 3, 3 } },
