@@ -144,26 +144,52 @@ QnStatus qn_plan_table_sort(QnPlanTable *t, const QnArgs *a)
 
 /* ---- the command ---- */
 
+/* All offers, and those of 2, 4 and 8 devices of a kind; freed by qn_free. */
+static QnStatus price_more(const QnPlanTable *t, QnOffer **out, int *n)
+{
+    QnOffer *all = qn_alloc_array(4 * (size_t)t->n + 1, sizeof *all);
+    QnStatus st = all ? QN_OK : QN_ENOMEM;
+    *n = 0;
+    for (int i = 0; i < t->n && st == QN_OK; i++) {
+        const QnOffer *o = &t->offers[i];
+        all[(*n)++] = *o;
+        if (o->error[0] || !o->cost.fits || o->n_cards > 1 || o->card->calib)
+            continue;
+        for (int cards = 2; cards <= 8 && st == QN_OK; cards *= 2)
+            st = qn_offer_price(t->counts, &t->job, o->card, cards, &t->coefs, &all[(*n)++]);
+    }
+    *out = all;
+    return st;
+}
+
 /* Of limits that no device is within: which to move, and how far. */
+static void add_relaxed(QnStr *text, const QnJob *job, const QnOffer *all, int n)
+{
+    QnRelaxed r = qn_advice_relax(job, all, n);
+    char time[QN_PLAN_NAME], name[QN_PLAN_NAME];
+    if (r.deadline >= 0)
+        qn_str_printf(text, "; --deadline %s would do (%s)",
+                      qn_plan_time_text(3600 * all[r.deadline].hours, time),
+                      qn_plan_name(&all[r.deadline], name));
+    if (r.budget >= 0)
+        qn_str_printf(text, "; --budget %.2f would do (%s)", ceil(100 * all[r.budget].usd) / 100,
+                      qn_plan_name(&all[r.budget], name));
+    if (r.power >= 0)
+        qn_str_printf(text, "; --power %.0f would do (%s)", ceil(all[r.power].cost.power_w),
+                      qn_plan_name(&all[r.power], name));
+}
+
 static QnStatus refuse_limits(const QnPlanTable *t)
 {
-    const QnJob *job = &t->job;
-    QnRelaxed r = qn_advice_relax(job, t->offers, t->n);
     QnStr text = { 0 };
-    char time[QN_PLAN_NAME], name[QN_PLAN_NAME];
-    if (r.deadline >= 0) {
-        const QnOffer *o = &t->offers[r.deadline];
-        qn_str_printf(&text, "; --deadline %s would do (%s)",
-                      qn_plan_time_text(3600 * o->hours, time), qn_plan_name(o, name));
-    }
-    if (r.budget >= 0)
-        qn_str_printf(&text, "; --budget %.2f would do (%s)",
-                      ceil(100 * t->offers[r.budget].usd) / 100,
-                      qn_plan_name(&t->offers[r.budget], name));
-    if (r.power >= 0)
-        qn_str_printf(&text, "; --power %.0f would do (%s)", ceil(t->offers[r.power].cost.power_w),
-                      qn_plan_name(&t->offers[r.power], name));
-    QnStatus st = text.st;
+    QnOffer *all = NULL;
+    int n;
+    QnStatus st = price_more(t, &all, &n);
+    if (st == QN_OK)
+        add_relaxed(&text, &t->job, all, n);
+    qn_free(all);
+    if (st == QN_OK)
+        st = text.st;
     if (st == QN_OK)
         st = qn_fail(QN_EUSAGE, "no device is within all limits%s",
                      text.n ? qn_str_text(&text)

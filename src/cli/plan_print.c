@@ -183,6 +183,29 @@ static const char *why_best(const QnPlanTable *t, const QnOffer *o)
     return job->power_w > 0 ? "the cheapest within the power" : "the cheapest";
 }
 
+/* A deadline that is only just met is missed as often as not. */
+static void print_chance(const QnPlanTable *t, const QnOffer *o)
+{
+    const QnJob *job = &t->job;
+    const QnOffer *safe = NULL;
+    char name[QN_PLAN_NAME];
+    double chance = qn_advice_chance(job, o);
+    if (!(job->deadline_s > 0))
+        return;
+    printf("  %.0f %% likely to meet the deadline", 100 * chance);
+    for (int i = 0; i < t->n && chance < 0.9; i++) {
+        const QnOffer *other = &t->offers[i];
+        if (qn_advice_of(job, other, 1).best < 0 || qn_advice_chance(job, other) < 0.9)
+            continue;
+        if (!safe || (other->usd > 0 && other->usd < safe->usd))
+            safe = other;
+    }
+    if (safe)
+        printf("; %s is %.0f %%, for %.2f USD", qn_plan_name(safe, name),
+               100 * qn_advice_chance(job, safe), safe->usd);
+    printf("\n");
+}
+
 static void print_best(const QnPlanTable *t, const QnOffer *o)
 {
     char name[QN_PLAN_NAME], time[QN_STR_NUMBER], low[QN_STR_NUMBER], high[QN_STR_NUMBER];
@@ -203,6 +226,7 @@ static void print_best(const QnPlanTable *t, const QnOffer *o)
                    o->rented ? "rented" : "owned");
     }
     printf(": %s; limited by %s\n", why_best(t, o), qn_offer_limit(o));
+    print_chance(t, o);
     print_settings(t, o);
     if (t->job.generate)
         printf(

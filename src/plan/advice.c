@@ -1,6 +1,7 @@
 /* Choosing among offers, and what to change where there is nothing to choose from. */
 #include "plan/advice.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,6 +53,16 @@ QnAdvice qn_advice_of(const QnJob *job, const QnOffer *offers, int n)
     }
     a.best = a.cheapest >= 0 ? a.cheapest : a.fastest;
     return a;
+}
+
+double qn_advice_chance(const QnJob *job, const QnOffer *o)
+{
+    /* 80 % of a normal distribution lie within 1.2816 deviations */
+    double deviation = log(o->high_s / o->low_s) / (2 * 1.2816);
+    if (!(job->deadline_s > 0) || !(o->hours > 0))
+        return 1;
+    double late = log(3600 * o->hours / job->deadline_s);
+    return deviation > 0 ? 0.5 * erfc(late / (deviation * sqrt(2))) : late <= 0;
 }
 
 QnRelaxed qn_advice_relax(const QnJob *job, const QnOffer *offers, int n)

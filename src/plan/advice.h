@@ -75,6 +75,9 @@ typedef struct QnAdvice {
 } QnAdvice;
 QnAdvice qn_advice_of(const QnJob *job, const QnOffer *offers, int n);
 
+/* How likely the offer meets the deadline, 0 to 1: times are spread as their interval says. */
+double qn_advice_chance(const QnJob *job, const QnOffer *o);
+
 /* What each limit would have to be for some offer, the others being kept; -1: none would do. */
 typedef struct QnRelaxed {
     int deadline, budget, power; /* the offer that then is within all */

@@ -360,12 +360,14 @@ QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, 
                       .shard = job->shard };
     if (job->batch)
         return price_batch(counts, job, job->batch, k, f, out);
+    QnOffer base = *out;
     for (int64_t batch = 1; batch <= 256; batch *= 2) {
-        QnOffer more = *out;
+        QnOffer more = base;
         QN_TRY(price_batch(counts, job, batch, k, f, &more));
-        if (batch > 1 && (!more.cost.fits || more.items_s < out->items_s))
+        if (batch > 1 && !more.cost.fits)
             break;
-        *out = more;
+        if (batch == 1 || more.items_s > out->items_s)
+            *out = more;
         if (more.error[0] || !more.cost.fits)
             break;
     }

@@ -158,4 +158,15 @@ static void test_limits(void **state)
     job.budget_usd = 1;
     r = qn_advice_relax(&job, all, 3);
     assert_true(r.deadline < 0 && r.budget < 0 && r.power < 0);
+    /* the deadline in the middle, and at the end of the interval */
+    QnOffer o = offer(&desktop, 1, 100);
+    o.hours = 10;
+    o.low_s = 0.5;
+    o.high_s = 2;
+    job.deadline_s = 36000;
+    assert_near(qn_advice_chance(&job, &o), 0.5);
+    job.deadline_s = 72000;
+    assert_true(fabs(qn_advice_chance(&job, &o) - 0.9) < 1e-4);
+    job.deadline_s = 18000;
+    assert_true(fabs(qn_advice_chance(&job, &o) - 0.1) < 1e-4);
 }

@@ -102,7 +102,8 @@ expect 2 "--pue: expected 1 to 10" $job --pue 0.5
 expect 2 "--years: expected a number such as" $job --years soon
 expect 2 "RTX 9" $job --gpu "RTX 4090" --hourly "RTX 9=1"
 expect 2 "--power" $job --gpu "RTX 4090" --power 10
-expect 2 "would do (RTX 4090)" $job --gpu "RTX 4090" --deadline 10s
+expect 2 "would do (RTX 4090:8)" $job --gpu "RTX 4090" --deadline 10s
+expect 0 "likely to meet the deadline" $job --gpu "RTX 4090,H100 SXM5" --deadline 7m
 expect 0 "no single device is within all limits" $job --gpu "RTX 4090" --deadline 4m
 expect 2 "--deadline: expected a time" $job --deadline 3h2d
 expect 2 "--budget: expected a number above 0" $job --budget 0
