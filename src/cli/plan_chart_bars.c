@@ -115,9 +115,10 @@ static void draw_row(QnStr *out, const QnOffer *o, const QnPlanAxis *x, double y
     double from = 0;
     qn_plan_offer_name(o, name, sizeof name);
     qn_plan_svg_text(out, LEFT - 10, y + 14, o->cost.fits ? "row" : "row bad", "end", name);
+    double room = QN_MIN(1e-9 * room_of(o), x->high);
     qn_str_printf(out,
                   "<rect class=\"room\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\"/>\n",
-                  x->from, y, qn_plan_axis_at(x, 1e-9 * room_of(o)) - x->from, BAR);
+                  x->from, y, qn_plan_axis_at(x, room) - x->from, BAR);
     for (int i = 0; i < n; i++) {
         char class[24];
         double to = from + 1e-9 * terms[i].bytes;
@@ -128,7 +129,7 @@ static void draw_row(QnStr *out, const QnOffer *o, const QnPlanAxis *x, double y
     }
     snprintf(text, sizeof text, "%.3g of %.3g GB%s", from, 1e-9 * room_of(o),
              o->cost.fits ? "" : ": no");
-    qn_plan_svg_text(out, qn_plan_axis_at(x, QN_MAX(from, 1e-9 * room_of(o))) + 8, y + 14,
+    qn_plan_svg_text(out, qn_plan_axis_at(x, QN_MAX(from, room)) + 8, y + 14,
                      o->cost.fits ? "value" : "value bad", "start", text);
 }
 
@@ -146,6 +147,7 @@ void qn_plan_chart_memory(QnStr *out, const QnPlanTable *t, int *shown)
 {
     bool *take = qn_alloc_array((size_t)t->n + 1, sizeof *take);
     QnPlanAxis x = { QN_TICKS_GB, false, 0, 0, LEFT, WIDTH - RIGHT, "" };
+    double most = 0;
     *shown = 0;
     if (!take) {
         out->st = QN_ENOMEM;
@@ -158,7 +160,10 @@ void qn_plan_chart_memory(QnStr *out, const QnPlanTable *t, int *shown)
         *shown += take[i];
         if (take[i])
             x.high = QN_MAX(x.high, 1e-9 * QN_MAX(o->cost.memory_bytes, room_of(o)));
+        if (take[i])
+            most = QN_MAX(most, 1e-9 * o->cost.memory_bytes);
     }
+    x.high = QN_MIN(x.high, 4 * most); /* more room than that is cut at the edge */
     if (*shown) {
         qn_plan_svg_begin(out, "memory", WIDTH, *shown * ROW + 16, "Memory by what it holds",
                           "A bar for each device; the pale bar behind it is what the device has.");

@@ -195,6 +195,30 @@ static QnStatus ask_stacks(const Ask *base)
     return QN_OK;
 }
 
+/* What trades time for memory. */
+static QnStatus ask_memory(const Ask *base)
+{
+    Ask a = *base;
+    if (!base->job.train)
+        return QN_OK;
+    a.job.recompute = true;
+    if (!base->job.recompute)
+        QN_TRY(ask(&a, "cheap activations computed again"));
+    const QnWhatIf *last = &base->e->what_if[QN_MAX(1, base->e->n_what_ifs) - 1];
+    if (!base->job.recompute && last->offer.cost.memory_bytes == base->e->offer.cost.memory_bytes)
+        base->e->n_what_ifs--; /* nothing at the peak is cheap */
+    a = *base;
+    a.job.offload = true;
+    if (!base->job.offload)
+        QN_TRY(ask(&a, "the optimizer in the host's memory"));
+    a = *base;
+    a.job.batch = base->job.batch / 2;
+    a.job.accumulate = 2 * QN_MAX(1, base->job.accumulate);
+    if (a.job.batch < 1)
+        return QN_OK;
+    return ask(&a, "half the batch, gradients summed over two");
+}
+
 static QnStatus ask_devices(const Ask *base)
 {
     Ask a = *base;
@@ -219,6 +243,8 @@ QnStatus qn_explain_init(QnExplain *e, QnCounts *counts, const QnJob *job, const
         st = ask_numbers(&base);
     if (st == QN_OK)
         st = ask_stacks(&base);
+    if (st == QN_OK)
+        st = ask_memory(&base);
     if (st == QN_OK)
         st = ask_devices(&base);
     if (st != QN_OK)

@@ -112,16 +112,26 @@ static void test_drawn_batches(void **state)
 
 /* All devices take one count more than one: processor time, so that what else runs does not matter,
  * and only where the compiler optimises. */
-static void test_catalogue_is_fast(void **state)
+static double seconds_of_all(const Fixture *f, const QnModel *m)
 {
-    Fixture *f = *state;
-    QnJob job = { .model = model("densenet201"), .train = true, .any_numbers = true };
+    QnJob job = { .model = m, .train = true, .any_numbers = true };
+    QnCounts *counts = qn_counts_new(f->device);
     QnOffer offer;
     clock_t start = clock();
     for (int i = 0; i < f->catalogue.n_cards; i++)
-        assert_ok(qn_offer_price(f->counts, &job, &f->catalogue.cards[i], 1, &f->coefs, &offer));
+        assert_ok(qn_offer_price(counts, &job, &f->catalogue.cards[i], 1, &f->coefs, &offer));
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-    print_message("densenet201 on %d devices: %.2f s\n", f->catalogue.n_cards, seconds);
+    qn_counts_free(counts);
+    print_message("%s on %d devices: %.2f s\n", m->name, f->catalogue.n_cards, seconds);
+    return seconds;
+}
+
+/* The best of three: what shares the caches slows down even processor time. */
+static void test_catalogue_is_fast(void **state)
+{
+    double seconds = HUGE_VAL;
+    for (int i = 0; i < 3 && !(seconds < 1); i++)
+        seconds = fmin(seconds, seconds_of_all(*state, model("densenet201")));
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     assert_true(seconds < 1);
 #endif
