@@ -210,6 +210,8 @@ static const char *express_divided(QnArena *arena, QnCounts *counts, const Readi
         return "out of memory";
     if (!m->request.train)
         return "inference on shared devices is not modelled";
+    if (strstr(m->precision, "rowwise")) /* scales of rows cost what 8 bits save */
+        text.numbers = QN_NUMBERS_BF16_AMP;
     qn_coefs_start(&k);
     const char *reason = global ? qn_published_find(&text, global, arena, counts, &k.fleet, p)
                                 : qn_published_read(&text, arena, counts, p);
