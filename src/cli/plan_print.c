@@ -237,21 +237,35 @@ static void print_best(const QnPlanTable *t, const QnOffer *o)
     print_memory(o);
 }
 
-static void print_others(const QnPlanTable *t)
+static void print_other(const QnPlanTable *t, const char *what, const QnOffer *o)
 {
-    QnAdvice a = qn_advice_of(&t->job, t->offers, t->n);
-    char name[QN_PLAN_NAME], time[QN_STR_NUMBER];
-    if (a.fastest < 0)
-        return;
-    const QnOffer *o = &t->offers[a.fastest];
-    printf("the fastest%s is %s: %s %s a second", t->job.budget_usd > 0 ? " within the budget" : "",
-           qn_plan_name(o, name), qn_str_si(time, o->items_s), things(t));
+    char name[QN_PLAN_NAME], text[QN_STR_NUMBER];
+    printf("%s is %s: %s %s a second", what, qn_plan_name(o, name), qn_str_si(text, o->items_s),
+           things(t));
     if (t->job.items > 0) {
-        printf(", %s", qn_str_duration(time, (int64_t)(o->hours * 3.6e12)));
+        printf(", %s", qn_str_duration(text, (int64_t)(o->hours * 3.6e12)));
         if (o->usd > 0)
             printf(", %.2f USD", o->usd);
     }
     printf("\n");
+}
+
+/* The fastest; and where the best would have to be bought, the cheapest that can be rented. */
+static void print_others(const QnPlanTable *t, const QnOffer *best)
+{
+    QnAdvice a = qn_advice_of(&t->job, t->offers, t->n);
+    const QnOffer *rented = NULL;
+    for (int i = 0; i < t->n && best->usd_per_hour > 0 && !best->rented; i++) {
+        const QnOffer *o = &t->offers[i];
+        if (o->rented && qn_advice_of(&t->job, o, 1).best == 0 &&
+            (!rented || o->usd_per_hour * rented->items_s < rented->usd_per_hour * o->items_s))
+            rented = o;
+    }
+    if (rented)
+        print_other(t, "the cheapest to rent", rented);
+    if (a.fastest >= 0)
+        print_other(t, t->job.budget_usd > 0 ? "the fastest within the budget" : "the fastest",
+                    &t->offers[a.fastest]);
 }
 
 static void print_remedy(const QnPlanTable *t, const QnRemedy *r)
@@ -345,7 +359,7 @@ QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t)
         if (t->more_found)
             printf("\nno single device is within all limits");
         print_best(t, best);
-        print_others(t);
+        print_others(t, best);
     }
     qn_plan_print_money(&t->job.money);
     return QN_OK;

@@ -77,7 +77,20 @@ static QnStatus put_row(QnSink *s, const QnJob *job, const QnOffer *o)
     return qn_sink_end(s);
 }
 
-/* The last line of JSON: the names of what is recommended. */
+static void put_best(QnSink *s, const QnJob *job, const QnOffer *o)
+{
+    char name[QN_PLAN_NAME];
+    qn_sink_text(s, "best", qn_plan_name(o, name));
+    qn_sink_text(s, "precision", qn_numbers_name(o->numbers));
+    qn_sink_int(s, "batch", o->batch);
+    qn_sink_int(s, "accumulate", o->accumulate);
+    qn_sink_bool(s, "recompute", o->recompute);
+    qn_sink_number(s, "throughput", o->items_s);
+    if (job->items > 0)
+        put_job(s, job, o);
+}
+
+/* The last line of JSON: what is recommended; "best" is "" where there is nothing. */
 static QnStatus put_advice(const QnPlanTable *t)
 {
     QnSink s = { .how = QN_SINK_JSON };
@@ -88,7 +101,10 @@ static QnStatus put_advice(const QnPlanTable *t)
     qn_sink_text(&s, "model", t->job.model->name);
     qn_sink_text(&s, "task", t->job.train ? "train" : "infer");
     qn_sink_text(&s, "stack", qn_tier_name(t->job.tier));
-    qn_sink_text(&s, "best", best ? qn_plan_name(best, name) : "");
+    if (best)
+        put_best(&s, &t->job, best);
+    else
+        qn_sink_text(&s, "best", "");
     qn_sink_text(&s, "fastest", a.fastest < 0 ? "" : qn_plan_name(&t->offers[a.fastest], name));
     qn_sink_text(&s, "cheapest", a.cheapest < 0 ? "" : qn_plan_name(&t->offers[a.cheapest], name));
     return qn_sink_end(&s);

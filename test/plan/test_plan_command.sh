@@ -56,6 +56,27 @@ expect 0 "20.0 k images in 4 epochs" "$dir/photos.yaml" --classes 10 --gpu T4 --
 expect 0 "limited by loader" "$dir/photos.yaml" --classes 10 --gpu "RTX 4090"
 expect 2 "No such file" "$dir/nothing.yaml"
 
+# A recipe counts as the model that has the same layers; what is known of that model besides, by
+# published figures, moves its speed a little.
+sed 's/resize: 64, crop: 56/resize: 256, crop: 224/; s/accumulate: 2, //
+s/optimizer: sgd/optimizer: {name: sgd, momentum: 0.9}/; s/depth: 18/depth: 18, small: false/' \
+    "$dir/photos.yaml" >"$dir/resnet18.yaml"
+# figure KEY ARGS...: of the first device
+figure()
+{
+    key=$1
+    shift
+    "$quern" plan "$@" --gpu "RTX 4090" --workers 1000 --json |
+        sed -n "1s/.*\"$key\": \([0-9.]*\).*/\1/p"
+}
+for key in weights_bytes optimizer_bytes activations_bytes throughput; do
+    recipe=$(figure $key "$dir/resnet18.yaml" --classes 1000)
+    model=$(figure $key resnet18 --batch 32 --precision fp32)
+    awk -v a="$recipe" -v b="$model" -v part="$([ $key = throughput ] && echo 1.15 || echo 1.02)" \
+        'BEGIN { exit !(a > 0 && a < part * b && b < part * a) }' ||
+        { echo "resnet18 as a recipe: $key $recipe, by name: $model"; failed=1; }
+done
+
 # What it writes, quern train takes, and runs a step of it.
 expect 0 "wrote $dir/fast.yaml" "$dir/small.yaml" --gpu "RTX 4090" --batch 5 --accumulate 2 \
     --write-recipe "$dir/fast.yaml"
