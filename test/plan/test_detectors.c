@@ -6,6 +6,7 @@
 #include "quern/plan.h"
 
 #include <math.h>
+#include <string.h>
 
 static const QnModel *model(const char *name)
 {
@@ -125,4 +126,28 @@ static void test_published_work(void **state)
     }
     qn_device_close(d);
     assert_int_equal(wrong, 0);
+}
+
+/* An error says which sizes would do. */
+static void test_sizes(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t image;
+        const char *text;
+    } cases[] = {
+        { "yolov4_416", 100, "multiples of 32 pixels" },
+        { "nnunet3d", 100, "100 x 100 x 100: this model takes multiples of 32 pixels" },
+        { "unet_medical", 100, "at least 188" },
+        { "ssd300_resnet50", 256, "at least 257" },
+    };
+    QnDevice *d = NULL;
+    assert_ok(qn_device_open_named("null", NULL, &d));
+    for (int i = 0; i < QN_COUNT(cases); i++) {
+        QnCountRequest r = { .batch = 1, .image = cases[i].image };
+        QnCount c;
+        assert_int_equal(qn_count_model(model(cases[i].name), &r, d, &c), QN_ESHAPE);
+        assert_non_null(strstr(qn_error_last()->text, cases[i].text));
+    }
+    qn_device_close(d);
 }

@@ -238,7 +238,7 @@ static QnValue *build(QnNet *net, const QnModel *m, const QnStepInput *in, int64
               .act = m->size[0] == V4 || m->size[0] == V4_SCALED ? qn_mish : qn_leaky_tenth };
     QnValue *rows[3];
     (void)layers;
-    int n = versions[m->size[0]](&d, m, qn_step_image(net, in), rows);
+    int n = versions[m->size[0]](&d, m, qn_part_sides(net, in, 32, 0), rows);
     QnValue *all = qn_concat(net->g, rows, n, 1);
     return in->train ? loss(net, all) : qn_sigmoid(net->g, all);
 }

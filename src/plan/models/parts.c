@@ -1,5 +1,7 @@
 #include "plan/models/parts.h"
 
+#include <stdio.h>
+
 QnValue *qn_leaky_tenth(QnGraph *g, QnValue *x)
 {
     return qn_leaky_relu(g, x, 0.1);
@@ -18,6 +20,26 @@ QnValue *qn_part_picture(QnNet *net, const QnStepInput *in)
     p.height = (p.height + 31) / 32 * 32;
     p.width = (p.width + 31) / 32 * 32;
     return qn_step_image(net, &p);
+}
+
+QnValue *qn_part_sides(QnNet *net, const QnStepInput *in, int64_t multiple, int64_t least)
+{
+    const int64_t side[] = { in->height, in->width, in->depth ? in->depth : in->height };
+    char depth[32] = "", multiples[64] = "";
+    for (int i = 0; i < QN_COUNT(side); i++) {
+        if (side[i] % multiple == 0 && side[i] >= least)
+            continue;
+        if (in->depth)
+            snprintf(depth, sizeof depth, "%lld x ", (long long)in->depth);
+        if (multiple > 1)
+            snprintf(multiples, sizeof multiples, "multiples of %lld pixels, ",
+                     (long long)multiple);
+        qn_fail(QN_ESHAPE, "images of %s%lld x %lld: this model takes %sat least %lld", depth,
+                (long long)in->height, (long long)in->width, multiples,
+                (long long)QN_MAX(least, multiple));
+        return qn_graph_poison(net->g);
+    }
+    return qn_step_image(net, in);
 }
 
 QnValue *qn_part_join(QnNet *net, QnValue *a, QnValue *b)

@@ -45,6 +45,9 @@ QnValue *qn_part_double(QnNet *net, const char *name, QnValue *x, int64_t out, i
  * et al. 2020, table 1) is met within 2 %. Sides are filled up to multiples of 32. */
 enum { QN_COCO_WIDTH = 1333 };
 QnValue *qn_part_picture(QnNet *net, const QnStepInput *in);
+/* Input "x" of images or volumes, or an error where a side is no multiple of `multiple`, or less
+ * than `least`. */
+QnValue *qn_part_sides(QnNet *net, const QnStepInput *in, int64_t multiple, int64_t least);
 /* Scores of a head (N,A*k,H,W) as rows (N,H*W*A,k), one for each anchor. */
 QnValue *qn_part_rows(QnNet *net, QnValue *x, int64_t k);
 

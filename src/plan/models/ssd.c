@@ -73,7 +73,7 @@ static QnValue *on_resnet(QnNet *net, const QnModel *m, const QnStepInput *in, i
     QnValue *features[4], *level[LEVELS];
     bool norms = m->size[1] != 0;
     (void)layers;
-    qn_part_base(net, qn_step_image(net, in), &base, features);
+    qn_part_base(net, qn_part_sides(net, in, 1, 257), &base, features);
     level[0] = features[2];
     for (int i = 0; i < LEVELS - 1; i++) {
         QnPart first = { .out = narrow[i],

@@ -32,7 +32,7 @@ static QnValue *strided(QnNet *net, const QnModel *m, const QnStepInput *in, int
     int n = (int)QN_MIN(m->size[0], MOST);
     (void)layers;
     windows.batch *= QN_MAX(m->size[5], 1);
-    QnValue *x = qn_step_image(net, &windows);
+    QnValue *x = qn_part_sides(net, &windows, 1 << (n - 1), 0);
     for (int i = 0; i < n; i++) {
         qn_block_push(net, "down", i);
         x = skip[i] = strided_level(net, m, x, QN_MIN(32 << i, m->size[1]), i ? 2 : 1);
@@ -79,7 +79,7 @@ static QnValue *pooled(QnNet *net, const QnModel *m, const QnStepInput *in, int6
     const int64_t *width = m->size, bottom = m->size[4], classes = m->size[5];
     bool valid = m->size[6] != 0;
     int64_t kernel = valid ? 3 : 2;
-    QnValue *skip[LEVELS], *x = qn_step_image(net, in);
+    QnValue *skip[LEVELS], *x = qn_part_sides(net, in, valid ? 1 : 16, valid ? 188 : 0);
     (void)layers;
     for (int i = 0; i < LEVELS; i++) {
         qn_block_push(net, "down", i);
@@ -125,8 +125,8 @@ static QnValue *enlarge(QnNet *net, QnValue *x, int64_t width)
 static QnValue *vnet(QnNet *net, const QnModel *m, const QnStepInput *in, int64_t layers)
 {
     enum { MOST = 6 };
-    QnValue *skip[MOST], *x = qn_step_image(net, in);
     int n = (int)QN_MIN(m->size[1], MOST - 1);
+    QnValue *skip[MOST], *x = qn_part_sides(net, in, 1 << n, 0);
     QnPart part = {
         .out = m->size[0], .kernel = 3, .bias = true, .norm = QN_PART_BATCH, .act = qn_relu
     };
