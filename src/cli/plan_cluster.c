@@ -31,6 +31,11 @@ static const QnOption options[] = {
                       "gradients travel N times smaller; default 1", 0, 0 },
     [MTBF] = { "--mtbf", 0, QN_OPTION_TEXT, "HOURS",
                "of one device between failures; default 50000", 0, 0 },
+    [QN_PLAN_CLASSES] = { "--classes", 0, QN_OPTION_INT, "N",
+                          "classes, or words of the vocabulary, of a recipe whose data set is not "
+                          "here",
+                          1, 1 << 24 },
+    [QN_PLAN_DIM] = QN_CLI_DIM_OPTION,
     QN_PLAN_OPTIONS_MONEY,
     QN_PLAN_OPTIONS_OUTPUT,
 };
@@ -149,10 +154,14 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
 {
     QnClusterJob *job = &p->job;
     double network;
-    const QnModel *model;
+    QnPlanSubjectOptions o = { .train = true,
+                               .dim_option = QN_PLAN_DIM,
+                               .classes = a->number[QN_PLAN_CLASSES],
+                               .sequence = a->number[QN_PLAN_SEQUENCE] };
     if (!a->text[QN_PLAN_GPU])
         return qn_fail(QN_EUSAGE, "--gpu: say which device; 'quern plan devices' lists them");
-    QN_TRY(qn_model_find(a->positional[0], &model));
+    QN_TRY(qn_plan_subject_open(&p->subject, a, a->positional[0], &o));
+    const QnModel *model = p->subject.model;
     QN_TRY(qn_catalogue_find(&p->catalogue, a->text[QN_PLAN_GPU], &p->card));
     QN_TRY(read_counts(a->text[GPUS] ? a->text[GPUS] : "8..1024", p));
     if (a->number[QN_PLAN_SEQUENCE] && model->family->image)
@@ -268,6 +277,7 @@ static int run(QnArgs *a)
     bool found = st == QN_OK && any_found(p);
     if (p) {
         qn_counts_free(p->counts);
+        qn_plan_subject_close(&p->subject);
         qn_arena_free(p->arena);
         qn_device_close(p->device);
         qn_catalogue_fini(&p->catalogue);
@@ -282,7 +292,7 @@ static int run(QnArgs *a)
 const QnCommand qn_cmd_plan_cluster = {
     .name = "plan cluster",
     .summary = "Find the best way to share a training run among many devices",
-    .usage = "MODEL --gpu NAME [--gpus 8…16384] [options]",
+    .usage = "RECIPE|MODEL.onnx|NAME --gpu NAME [--gpus 8…16384] [options]",
     .examples = "  quern plan cluster gpt3_175b --gpu \"H100 SXM5\" --gpus 64…4096 --tokens 300G\n"
                 "  quern plan cluster llama2_7b --gpu \"A100 SXM4 80GB\" --gpus 8,16,96 --csv\n"
                 "  quern plan cluster resnet101 --gpu \"V100 SXM2 16GB\" --network 1.5\n",

@@ -9,6 +9,7 @@
 enum { QN_CLUSTER_MOST = 64 }; /* numbers of devices */
 
 typedef struct QnClusterPlan {
+    QnPlanSubject subject;
     QnCatalogue catalogue;
     QnDevice *device;
     QnCounts *counts;

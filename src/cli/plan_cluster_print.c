@@ -9,6 +9,11 @@
 
 enum { LAYOUT = 64 };
 
+static const char *items_of(const QnClusterPlan *p)
+{
+    return p->split.sequence ? "tokens" : p->split.model->family->image ? "images" : "examples";
+}
+
 /* "DP16 TP8 PP4x2 ZeRO1 mb2 full": only what is not 1. */
 static const char *layout_text(const QnSharding *l, char out[LAYOUT])
 {
@@ -145,15 +150,18 @@ static void print_head(const QnClusterPlan *p)
     const QnSplit *s = &p->split;
     printf("%s: %s parameters, %lld %s a step", s->model->name,
            qn_str_si(params, (double)s->layers * s->layer_params + s->ends_params),
-           (long long)p->job.global_batch, s->sequence ? "sequences" : "images");
+           (long long)p->job.global_batch, s->sequence ? "sequences" : items_of(p));
     if (s->sequence)
         printf(" of %lld tokens", (long long)s->sequence);
     printf("; %s, %s, %.4g GB/s of network each, %d a node\n", p->card->name,
            qn_numbers_name(p->job.training.numbers), 1e-9 * p->job.training.links.network,
            p->job.training.links.per_node);
     printf("%7s  %-34s %9s %9s %7s %8s %6s %8s %8s %7s%s\n", "devices", "layout", "step",
-           s->sequence ? "tokens/s" : "images/s", "MFU", "effic.", "memory", "exposed", "bubble",
-           "lost", p->job.items > 0 ? "        time  cost" : "");
+           s->sequence               ? "tokens/s"
+           : s->model->family->image ? "images/s"
+                                     : "examples/s",
+           "MFU", "effic.", "memory", "exposed", "bubble", "lost",
+           p->job.items > 0 ? "        time  cost" : "");
 }
 
 static void print_best(const QnClusterPlan *p)
@@ -172,7 +180,7 @@ static void print_best(const QnClusterPlan *p)
     if (!fast)
         return;
     char layout[LAYOUT], interval[QN_STR_NUMBER], write[QN_STR_NUMBER];
-    printf("\ncheapest by the token: %d devices, %s; fastest: %d, ", cheap->n,
+    printf("\ncheapest by what it does: %d devices, %s; fastest: %d, ", cheap->n,
            layout_text(&cheap->layout, layout), fast->n);
     printf("%s\n", layout_text(&fast->layout, layout));
     printf("with %d devices, each failing once in %.6g h: %.3g failures a day; a checkpoint (%s) "
@@ -192,20 +200,18 @@ static void print_way_out(const QnClusterPlan *p)
     if (p->offloaded.found) {
         printf("  it would on %d of %s with the optimizer in the host's memory: %s, %s %s/s",
                p->offloaded.n, p->card->name, layout_text(&p->offloaded.layout, layout),
-               qn_str_si(rate, p->offloaded.items_s), p->split.sequence ? "tokens" : "images");
+               qn_str_si(rate, p->offloaded.items_s), items_of(p));
         printf(p->job.usd_hour > 0 ? ", $%.4g an hour\n" : "\n", p->job.usd_hour * p->offloaded.n);
     }
     if (p->more.found) {
         printf("  it would on %d of %s: %s, %s %s/s", p->more.n, p->card->name,
-               layout_text(&p->more.layout, layout), qn_str_si(rate, p->more.items_s),
-               p->split.sequence ? "tokens" : "images");
+               layout_text(&p->more.layout, layout), qn_str_si(rate, p->more.items_s), items_of(p));
         printf(p->job.usd_hour > 0 ? ", $%.4g an hour\n" : "\n", p->job.usd_hour * p->more.n);
     }
     if (p->other) {
         printf("  and on %d of %s: %s, ", p->other_point.n, p->other->name,
                layout_text(&p->other_point.layout, layout));
-        printf("%s %s/s, $%.4g an hour\n", qn_str_si(rate, p->other_point.items_s),
-               p->split.sequence ? "tokens" : "images",
+        printf("%s %s/s, $%.4g an hour\n", qn_str_si(rate, p->other_point.items_s), items_of(p),
                p->other_usd * p->other_point.items_s * p->other_point.n);
     }
     if (!p->more.found && !p->other && !p->offloaded.found)

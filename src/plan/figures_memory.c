@@ -135,7 +135,8 @@ static QnStatus read_figure(QnFigures *s, int64_t row, QnFigure *out)
         return QN_ENOMEM;
     QN_TRY(qn_figures_number(s, row, "memory", 0, &out->measured));
     QN_TRY(qn_figures_number(s, row, "num_gpus", 1, &r.n));
-    QN_TRY(qn_figures_number(s, row, "batch_per_gpu", 0, &r.batch));
+    if (qn_figures_number(s, row, "batch_per_gpu", 0, &r.batch) != QN_OK)
+        r.batch = -1; /* "max" */
     if (r.n < 1 || r.n > 1e6 || r.batch > 1 << 24)
         return qn_fail(QN_EFORMAT,
                        "%s:%lld: num_gpus must be 1 to a million, batch_per_gpu at most "
@@ -156,7 +157,9 @@ static QnStatus read_figure(QnFigures *s, int64_t row, QnFigure *out)
                : !strcmp(unit, "GB")  ? 1e9
                : !strcmp(unit, "MB")  ? 1e6
                                       : 0;
-    out->reason = j->bytes > 0 ? express(s, model, &r, out, j) : "no model of this unit";
+    out->reason = !(j->bytes > 0) ? "no model of this unit"
+                  : r.batch < 0   ? "the batch is no number"
+                                  : express(s, model, &r, out, j);
     out->job = j;
     return QN_OK;
 }

@@ -23,10 +23,12 @@ expect() {
 set_of="cluster gpt2_xl --gpu"
 expect 0 "efficiency against devices" $set_of "A100 SXM4 80GB" --gpus 8..64
 expect 0 "cost of the run against devices" $set_of "A100 SXM4 80GB" --gpus 8…64 --tokens 10G
-expect 0 "cheapest by the token" $set_of "A100 SXM4 80GB" --gpus 8,24,64 --batch 1536
+expect 0 "cheapest by what it does" $set_of "A100 SXM4 80GB" --gpus 8,24,64 --batch 1536
 expect 0 '"tensor_parallel": ' $set_of "A100 SXM4 80GB" --gpus 8 --json
 expect 0 "devices,fits,data,tensor" $set_of "A100 SXM4 80GB" --gpus 8 --csv
 expect 0 "DP512" cluster resnet50 --gpu "V100 SXM2 16GB" --gpus 512 --network 3.1
+expect 0 "examples/s" cluster recipes/breast-cancer.yaml --gpu T4 --gpus 1..4
+expect 2 "no.yaml" cluster no.yaml --gpu T4
 expect 2 "nothing fits" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 8
 expect 2 "it would on 64 of A100" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 8
 expect 2 "in the host's memory" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 32
