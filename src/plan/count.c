@@ -296,7 +296,10 @@ QnStatus qn_count_model(const QnModel *m, const QnCountRequest *r, QnDevice *nul
     repeat(out, m->family->parts);
     QN_TRY(add_launches(m->family, r, out));
     out->examples = (double)r->batch;
-    out->tokens = out->examples * (double)qn_step_input(m, r).sequence * (m->family->pairs ? 2 : 1);
+    int64_t length = qn_step_input(m, r).sequence;
+    bool own = m->family->items && length == m->family->sequence;
+    out->tokens = out->examples * (double)(own ? m->family->items : length);
+    out->tokens *= m->family->pairs ? 2 : 1;
     for (int64_t i = 0; i < out->n_work; i++) {
         const QnWork *w = &out->work[i];
         out->flops += w->flops * w->count;

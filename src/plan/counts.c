@@ -257,6 +257,7 @@ QnStatus qn_counts_generation(QnCounts *c, const QnModel *m, const QnCountReques
     QN_TRY(qn_counts_get(c, m, &q, &g->prompt));
     int64_t first = m->family->answers ? 0 : in; /* kept before the answer begins */
     q.sequence = 1;
+    q.batch *= QN_MAX(m->family->beams, 1);
     q.source = m->family->answers ? in : 0;
     q.context = QN_MAX(first + out / 2, 1);
     QN_TRY(qn_counts_get(c, m, &q, &g->step));

@@ -166,7 +166,7 @@ static const char *express_serving(QnCounts *counts, const Reading *r, const QnM
         in = q->batch;
         q->batch = 1;
     }
-    q->low = 2;
+    q->low = q->low || r->weight_bits > 0 ? 2 : 0;
     q->weight_bits = r->weight_bits;
     m->request.weight_bits = r->weight_bits;
     m->request.ways = ways_of(m);
@@ -308,6 +308,12 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
     if (q.batch < 1)
         return express_divided(arena, counts, r, model, r->size.dim[0], global_batch(cell[FLAG]),
                                m);
+    if (model->family->answers && !q.train) { /* what is measured is answers, not scores of them */
+        QnReadSize *s = &r->size;
+        int64_t source = s->dim[0] ? s->dim[0] : model->family->sequence;
+        *s = (QnReadSize){ .serves = true, .in = source, .out = s->out ? s->out : source };
+        q.batch = model->family->token_batch ? QN_MAX(1, q.batch / source) : q.batch;
+    }
     reason = r->size.serves ? express_serving(counts, r, model, &q, m)
                             : express_step(counts, r, model, &q, m);
     if (reason)

@@ -60,9 +60,11 @@ struct QnFamily {
     QnValue *(*generate)(QnNet *net, const QnModel *m, QnValue *x, const QnStepInput *in,
                          int64_t layers);
     bool token_batch; /* batches are published in tokens */
+    int64_t items;    /* what published rates count as tokens of an example; 0: its sequence */
     bool pairs;   /* to each sequence belongs one of as many tokens that is wanted: both count */
     int layers;   /* size[layers - 1] is the number of equal layers, 0: they are not equal */
     bool answers; /* one net reads a source, another writes */
+    int beams;    /* answers that are followed at once while one is sought; 0: 1 */
     bool bends;   /* work is not linear in the batch */
     bool adam;    /* what it is usually trained with; else momentum */
     bool lamb;    /* likewise */

@@ -105,10 +105,10 @@ static void test_generation(void **state)
         last = m->family;
         assert_ok(qn_counts_generation(f->counts, m, &r, 64, 32, &g));
         if (!(g.steps == 31 && g.step->cache > 0 && g.last->cache >= g.step->cache &&
-              g.step->tokens == 4 && g.prompt->tokens == 256))
+              g.step->tokens == 4.0 * QN_MAX(m->family->beams, 1) && g.prompt->tokens == 256))
             fail_msg("%s: a cache of %g and %g", m->name, g.step->cache, g.last->cache);
         assert_near(g.step->params, g.prompt->params, 0.001);
-        assert_true(products(g.step) < products(g.prompt) / 8);
+        assert_true(products(g.step) < products(g.prompt) / 4);
     }
 }
 

@@ -1,9 +1,13 @@
-/* BART (Lewis et al. 2020): one net reads a source of `sequence` tokens, another writes `context`
- * tokens about it, or, where it generates, one at a time. */
+/* One net reads a source of `sequence` tokens, another writes `context` tokens about it, or, where
+ * it generates, one at a time: the Transformer (Vaswani et al. 2017) and BART (Lewis et al. 2020).
+ */
 #include "plan/models/text.h"
 
-/* size: layers of each, width, heads, hidden width, words, positions, tokens that are written */
-enum { LAYERS, WIDTH, HEADS, HIDDEN, WORDS, POSITIONS, WRITTEN };
+#include <math.h>
+
+/* size: layers of each, width, heads, hidden width, words, positions (0: waves without weights, and
+ * ReLU instead of GELU), tokens that are written, dropout in percent */
+enum { LAYERS, WIDTH, HEADS, HIDDEN, WORDS, POSITIONS, WRITTEN, DROPOUT };
 
 static const QnInitSpec init = { QN_INIT_KIND_NORMAL, 0, 0, 0.02 };
 
@@ -11,19 +15,38 @@ typedef struct Net {
     const QnModel *m;
     const QnStepInput *in;
     QnValue *table; /* of words */
+    QnValue *order; /* of the answers that are followed, or NULL */
 } Net;
 
-static QnValue *add_norm(QnNet *net, const char *name, QnValue *x, QnValue *y)
+static QnValue *drop(QnNet *net, const Net *n, QnValue *x)
 {
-    y = qn_add(net->g, x, qn_nn_dropout(net, y, 0.1));
+    return qn_nn_dropout(net, x, 0.01 * (double)n->m->size[DROPOUT]);
+}
+
+static QnValue *add_norm(QnNet *net, const char *name, const Net *n, QnValue *x, QnValue *y)
+{
+    y = qn_add(net->g, x, drop(net, n, y));
     return qn_nn_layer_norm(net, name, y, true);
 }
 
-/* Words of tokens x (B,T) at positions first, first + 1 … */
+/* Words of tokens x (B,T), and waves that say where they stand. */
+static QnValue *embed_waves(QnNet *net, const char *name, const Net *n, QnValue *x)
+{
+    QnGraph *g = net->g;
+    QnShape waves = QN_SHAPE(x->type.shape.dim[1], n->m->size[WIDTH]);
+    x = qn_embedding(g, n->table, x);
+    x = qn_mul(g, x, qn_scalar_like(g, x, sqrt((double)n->m->size[WIDTH])));
+    x = qn_add(g, x, qn_input(g, qn_arena_printf(g->arena, "%s.waves", name), net->dtype, &waves));
+    return drop(net, n, x);
+}
+
+/* Words at positions first, first + 1 … */
 static QnValue *embed(QnNet *net, const char *name, const Net *n, QnValue *x, int64_t first)
 {
     QnGraph *g = net->g;
     int64_t rows = n->m->size[POSITIONS], tokens = x->type.shape.dim[1];
+    if (!rows)
+        return embed_waves(net, name, n, x);
     if (tokens > rows) {
         qn_fail(QN_ESHAPE, "%lld tokens, but positions for %lld", (long long)tokens,
                 (long long)rows);
@@ -34,7 +57,7 @@ static QnValue *embed(QnNet *net, const char *name, const Net *n, QnValue *x, in
     x = qn_embedding(g, n->table, x);
     QnValue *p = qn_net_param(net, "positions", &QN_SHAPE(rows, n->m->size[WIDTH]), &init, true);
     x = qn_add(g, x, qn_slice_axis(g, p, 0, first, first + tokens));
-    x = qn_nn_dropout(net, qn_nn_layer_norm(net, "norm", x, true), 0.1);
+    x = drop(net, n, qn_nn_layer_norm(net, "norm", x, true));
     qn_net_pop(net);
     return x;
 }
@@ -42,13 +65,15 @@ static QnValue *embed(QnNet *net, const char *name, const Net *n, QnValue *x, in
 /* To what is written so far, or of the source to all. */
 static QnValue *attend_self(QnNet *net, const Net *n, QnValue *x, bool causal)
 {
-    QnSelfSpec kept = {
-        .heads = n->m->size[HEADS], .bias_in = true, .bias_out = true, .in = n->in
-    };
+    QnSelfSpec kept = { .heads = n->m->size[HEADS],
+                        .bias_in = true,
+                        .bias_out = true,
+                        .in = n->in,
+                        .order = n->order };
     QnAttentionSpec plain = { .heads = n->m->size[HEADS], .causal = causal, .bias = true };
     QnValue *y = causal && n->in->generate ? qn_text_self(net, "self", x, &kept)
                                            : qn_nn_attention(net, "self", x, &plain);
-    return add_norm(net, "self_norm", x, y);
+    return add_norm(net, "self_norm", n, x, y);
 }
 
 /* To the source (B,S,C), or where it was read before (NULL) to its keys and values. */
@@ -65,8 +90,8 @@ static QnValue *attend_source(QnNet *net, const Net *n, QnValue *x, QnValue *sou
             kv[i] = qn_text_split_heads(g, kv[i], heads);
     } else {
         QnShape s = QN_SHAPE(n->in->batch, heads, n->in->source, width / heads);
-        kv[0] = qn_cache_keep(net, "k", &s);
-        kv[1] = qn_cache_keep(net, "v", &s);
+        kv[0] = qn_text_reorder(g, qn_cache_keep(net, "k", &s), n->order);
+        kv[1] = qn_text_reorder(g, qn_cache_keep(net, "v", &s), n->order);
         /* not read, but there */
         qn_step_idle(net, "kv", &QN_SHAPE(2 * width, width));
         qn_step_idle(net, "kv_bias", &QN_SHAPE(2 * width));
@@ -78,13 +103,14 @@ static QnValue *attend_source(QnNet *net, const Net *n, QnValue *x, QnValue *sou
     QnValue *y = qn_text_join_heads(g, qn_attention(g, q, kv[0], kv[1], NULL, false, 0));
     y = qn_nn_linear(net, "out", y, width, true);
     qn_net_pop(net);
-    return add_norm(net, "cross_norm", x, y);
+    return add_norm(net, "cross_norm", n, x, y);
 }
 
 static QnValue *feed(QnNet *net, const Net *n, QnValue *x)
 {
-    QnValue *y = qn_gelu(net->g, qn_nn_linear(net, "fc1", x, n->m->size[HIDDEN], true));
-    return add_norm(net, "feed_norm", x, qn_nn_linear(net, "fc2", y, n->m->size[WIDTH], true));
+    QnValue *y = qn_nn_linear(net, "fc1", x, n->m->size[HIDDEN], true);
+    y = n->m->size[POSITIONS] ? qn_gelu(net->g, y) : qn_relu(net->g, y);
+    return add_norm(net, "feed_norm", n, x, qn_nn_linear(net, "fc2", y, n->m->size[WIDTH], true));
 }
 
 static QnValue *read_source(QnNet *net, const Net *n, QnValue *x, int64_t layers)
@@ -113,7 +139,10 @@ static QnValue *write(QnNet *net, const Net *n, QnValue *x, QnValue *source, int
 static Net begin(QnNet *net, const QnModel *m, const QnStepInput *in)
 {
     QnShape table = QN_SHAPE(m->size[WORDS], m->size[WIDTH]);
-    return (Net){ m, in, qn_net_param(net, "words", &table, &init, true) };
+    Net n = { m, in, qn_net_param(net, "words", &table, &init, true), NULL };
+    if (in->generate && in->context && m->family->beams > 1)
+        n.order = qn_input(net->g, "order", QN_DTYPE_I64, &QN_SHAPE(in->batch));
+    return n;
 }
 
 static QnValue *tokens_of(QnNet *net, const char *name, int64_t batch, int64_t n)
@@ -144,32 +173,50 @@ static QnValue *generate(QnNet *net, const QnModel *m, QnValue *x, const QnStepI
     } else { /* the net that reads is there, but has read */
         int64_t width = m->size[WIDTH], hidden = m->size[HIDDEN];
         qn_step_idle(net, "encoder", &QN_SHAPE(layers, 4 * width + 2 * hidden + 9, width));
-        qn_step_idle(net, "encoder_positions", &QN_SHAPE(m->size[POSITIONS], width));
+        if (m->size[POSITIONS])
+            qn_step_idle(net, "encoder_positions", &QN_SHAPE(m->size[POSITIONS], width));
         qn_step_idle(net, "encoder_bias", &QN_SHAPE(layers, hidden));
     }
     return write(net, &n, x, source, layers);
 }
 
-static const QnFamily family = { .name = "encoder-decoder",
-                                 .sequence = 1024,
-                                 .batch = 16,
-                                 .step = step,
-                                 .generate = generate,
-                                 .answers = true,
-                                 .layers = 1,
-                                 .adam = true };
+static const QnFamily bart = { .name = "encoder-decoder",
+                               .sequence = 1024,
+                               .batch = 16,
+                               .step = step,
+                               .generate = generate,
+                               .answers = true,
+                               .beams = 6,
+                               .layers = 1,
+                               .adam = true };
+/* Sentences of WMT are about this long; batches are published in tokens of what is written. */
+static const QnFamily transformer = { .name = "transformer",
+                                      .sequence = 28,
+                                      .batch = 128,
+                                      .token_batch = true,
+                                      .step = step,
+                                      .generate = generate,
+                                      .answers = true,
+                                      .beams = 4,
+                                      .layers = 1,
+                                      .adam = true };
 
 static const QnModel models[] = {
     { "bart_large_xsum",
-      &family,
-      { 12, 1024, 16, 4096, 50264, 1026, 60 },
+      &bart,
+      { 12, 1024, 16, 4096, 50264, 1026, 60, 10 },
       406.3,
       "Lewis et al. 2020; released weights" },
     { "bart_large_pretrain",
-      &family,
-      { 12, 1024, 16, 4096, 50265, 1026, 1024 },
+      &bart,
+      { 12, 1024, 16, 4096, 50265, 1026, 1024, 10 },
       406.3,
       "Lewis et al. 2020; released weights" },
+    { "transformer_big_wmt",
+      &transformer,
+      { 6, 1024, 16, 4096, 33712, 0, 28, 30 },
+      210.8,
+      "Ott et al. 2018: 210 M" },
 };
 
 const QnModelList qn_models_answer = { models, QN_COUNT(models) };

@@ -57,6 +57,8 @@ static QnValue *add_positions(QnNet *net, const QnModel *m, QnValue *x, int64_t 
     if (qn_value_is_poison(x))
         return x;
     int64_t tokens = x->type.shape.dim[1];
+    if (has(m, QN_DECODER_STRETCHES))
+        rows = QN_MAX(rows, tokens);
     if (tokens > rows) {
         qn_fail(QN_ESHAPE, "%lld tokens, but positions for %lld", (long long)tokens,
                 (long long)rows);

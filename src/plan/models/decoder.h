@@ -37,6 +37,7 @@ enum {
     QN_DECODER_QK_NORM = 1 << 11, /* norms of each head's queries and keys */
     QN_DECODER_POST_NORMS = 1 << 12, /* also after attention and feed-forward net */
     QN_DECODER_FIRST_NORM = 1 << 13, /* of the embeddings */
+    QN_DECODER_STRETCHES = 1 << 14,  /* trained with as many positions as are asked for */
     QN_DECODER_BIAS =
         QN_DECODER_QKV_BIAS | QN_DECODER_OUT_BIAS | QN_DECODER_FEED_BIAS | QN_DECODER_NORM_BIAS,
 };

@@ -3,6 +3,7 @@
 
 enum { LLAMA = QN_DECODER_GATED | QN_DECODER_RMS, GPT = QN_DECODER_TIED | QN_DECODER_BIAS };
 enum {
+    MPT = QN_DECODER_TIED | QN_DECODER_STRETCHES,
     GPTJ = QN_DECODER_PARALLEL | QN_DECODER_FEED_BIAS | QN_DECODER_NORM_BIAS | QN_DECODER_HEAD_BIAS,
     NEOX = QN_DECODER_PARALLEL | QN_DECODER_TWO_NORMS | QN_DECODER_BIAS,
     FALCON = QN_DECODER_TIED | QN_DECODER_PARALLEL | QN_DECODER_TWO_NORMS | QN_DECODER_NORM_BIAS,
@@ -21,9 +22,8 @@ enum {
     }
 #define MPT(name, layers, width, heads, params)                                                    \
     {                                                                                              \
-        name, &qn_family_decoder,                                                                  \
-            { layers, width, heads, 0, 4 * (width), 50368, 2048, QN_DECODER_TIED }, params,        \
-            "MosaicML llm-foundry"                                                                 \
+        name, &qn_family_decoder, { layers, width, heads, 0, 4 * (width), 50368, 2048, MPT },      \
+            params, "MosaicML llm-foundry"                                                         \
     }
 
 static const QnModel models[] = {

@@ -8,9 +8,19 @@
 enum { CHANNELS };
 enum { MELS = 80, HOP = 256 };
 
+static const char frozen[] = "~critics"; /* the scope of those that are not trained */
+
 static QnValue *leaky(QnNet *net, QnValue *x)
 {
     return qn_leaky_relu(net->g, x, 0.1);
+}
+
+/* What the generator learns from are the critics as they are: the same weights, which take no part
+ * in that. */
+static QnValue *param(QnNet *net, const char *name, const QnShape *shape, const QnInitSpec *init)
+{
+    return net->scope[0] == frozen[0] ? qn_net_buffer(net, name, shape, 0)
+                                      : qn_net_param(net, name, shape, init, shape->rank > 1);
 }
 
 /* Weights as a direction and a length for each output. */
@@ -25,15 +35,15 @@ static QnValue *normed(QnNet *net, const QnShape *shape)
         lengths.dim[i] = 1;
         axes.v[i - 1] = i;
     }
-    QnValue *v = qn_net_param(net, "weight_v", shape, &init, true);
-    QnValue *length = qn_net_param(net, "weight_g", &lengths, &init, true);
+    QnValue *v = param(net, "weight_v", shape, &init);
+    QnValue *length = param(net, "weight_g", &lengths, &init);
     return qn_mul(g, v, qn_mul(g, length, qn_rsqrt(g, qn_sum(g, qn_square(g, v), axes, true))));
 }
 
 static QnValue *bias_of(QnNet *net, int64_t out)
 {
     static const QnInitSpec zeros = { QN_INIT_KIND_ZEROS, 0, 0, 0 };
-    return qn_net_param(net, "bias", &QN_SHAPE(out), &zeros, false);
+    return param(net, "bias", &QN_SHAPE(out), &zeros);
 }
 
 typedef struct Conv {
@@ -185,7 +195,7 @@ static QnValue *judge(QnNet *net, QnValue *x)
 }
 
 /* A step trains the critics on what is real and what is not, then the generator by what they say of
- * both: they hear four times the batch. */
+ * both. */
 static QnValue *step(QnNet *net, const QnModel *m, const QnStepInput *in, int64_t layers)
 {
     QnGraph *g = net->g;
@@ -196,11 +206,21 @@ static QnValue *step(QnNet *net, const QnModel *m, const QnStepInput *in, int64_
     if (!in->train)
         return made;
     QnValue *real = qn_input(g, "y", net->dtype, &sound);
-    return judge(net, qn_concat(g, (QnValue *[]){ real, made, real, made }, 4, 0));
+    /* made before, as no gradient goes back from here */
+    QnValue *before = qn_input(g, "made", net->dtype, &sound);
+    QnValue *loss = judge(net, qn_concat(g, (QnValue *[]){ real, before }, 2, 0));
+    qn_net_push(net, frozen);
+    loss = qn_add(g, loss, judge(net, made));
+    qn_net_push(net, "real");
+    loss = qn_add(g, loss, judge(net, real));
+    qn_net_pop(net);
+    qn_net_pop(net);
+    return loss;
 }
 
+/* Rates are published as 80 "frames" an example, which is how many mels one has. */
 static const QnFamily family = {
-    .name = "hifigan", .sequence = 32, .batch = 16, .step = step, .adam = true
+    .name = "hifigan", .sequence = 32, .items = MELS, .batch = 16, .step = step, .adam = true
 };
 
 static const QnModel models[] = {

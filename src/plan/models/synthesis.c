@@ -198,10 +198,10 @@ static QnValue *tacotron2(QnNet *net, const QnModel *m, const QnStepInput *in, i
 }
 
 static const QnFamily fastpitches = {
-    .name = "fastpitch", .sequence = 566, .batch = 32, .step = fastpitch, .lamb = true
+    .name = "fastpitch", .sequence = 870, .items = 566, .batch = 32, .step = fastpitch, .lamb = true
 };
 static const QnFamily tacotrons = {
-    .name = "tacotron", .sequence = 566, .batch = 48, .step = tacotron2, .adam = true
+    .name = "tacotron", .sequence = 870, .items = 566, .batch = 48, .step = tacotron2, .adam = true
 };
 
 static const QnModel models[] = {

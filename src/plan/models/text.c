@@ -106,6 +106,11 @@ static QnValue *prepare(QnNet *net, const char *name, QnValue *x, const QnSelfSp
     return s->angles ? qn_text_rotate(net->g, x, s->angles) : x;
 }
 
+QnValue *qn_text_reorder(QnGraph *g, QnValue *x, QnValue *order)
+{
+    return order ? qn_gather(g, x, order, 0) : x;
+}
+
 /* Keys and values (B,T,G,D) as attention reads them: with what earlier steps have left. */
 static QnValue *with_kept(QnNet *net, const char *name, QnValue *x, const QnSelfSpec *s)
 {
@@ -114,7 +119,9 @@ static QnValue *with_kept(QnNet *net, const char *name, QnValue *x, const QnSelf
     const QnShape *d = &x->type.shape;
     QnShape all = QN_SHAPE(d->dim[0], d->dim[2], s->in->context + d->dim[1], d->dim[3]);
     qn_cache_put(net, name, x);
-    return s->in->context ? qn_cache_keep(net, name, &all) : qn_swap_axes(net->g, x, 1, 2);
+    if (!s->in->context)
+        return qn_swap_axes(net->g, x, 1, 2);
+    return qn_text_reorder(net->g, qn_cache_keep(net, name, &all), s->order);
 }
 
 /* A linear layer, and where there is an adapter (Hu et al. 2022) its product of low rank. */

@@ -31,7 +31,11 @@ typedef struct QnSelfSpec {
     const QnAngles *angles; /* NULL: positions are not turned */
     const QnStepInput *in;  /* of generation, else NULL */
     int64_t adapter;        /* rank of what is added to the products and trained alone; 0: none */
+    QnValue *order; /* i64 (B): which sequence each one goes on from, where several answers are
+                     * followed: what is kept is copied so; NULL: each from itself */
 } QnSelfSpec;
+/* What is kept, x (B,…), in that order. */
+QnValue *qn_text_reorder(QnGraph *g, QnValue *x, QnValue *order);
 /* Causal self-attention of x (B,T,C). */
 QnValue *qn_text_self(QnNet *net, const char *name, QnValue *x, const QnSelfSpec *spec);
 

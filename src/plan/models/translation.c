@@ -1,9 +1,7 @@
-/* Translation: GNMT and the Transformer. A step takes sentences of `sequence` tokens and as many of
+/* Translation by recurrent nets: GNMT. A step takes sentences of `sequence` tokens and as many of
  * what they should become; without training the latter are given too (scores of known text). */
 #include "plan/models/recurrent.h"
 #include "plan/models/text.h"
-
-#include <math.h>
 
 static QnValue *words(QnNet *net, const char *input, const QnShape *shape)
 {
@@ -82,99 +80,12 @@ static QnValue *gnmt(QnNet *net, const QnModel *m, const QnStepInput *in, int64_
     return in->train ? qn_step_cross_entropy(net, "y", x) : x;
 }
 
-/* ---- the Transformer (Vaswani et al. 2017). size: layers, width, heads, hidden, vocabulary,
- * dropout in percent ---- */
-
-enum { LAYERS, WIDTH, HEADS, HIDDEN, VOCAB, DROPOUT };
-
-/* Attention of x (B,T,C) to keys and values of `from` (B,S,C), or its own; added and normed. */
-static QnValue *attend(QnNet *net, const char *name, const QnModel *m, QnValue *x, QnValue *from,
-                       bool causal)
-{
-    QnGraph *g = net->g;
-    int64_t width = m->size[WIDTH], heads = m->size[HEADS];
-    QnValue *q, *kv[2];
-    qn_net_push(net, name);
-    if (from) {
-        q = qn_nn_linear(net, "q", x, width, true);
-        qn_split(g, qn_nn_linear(net, "kv", from, 2 * width, true), -1, 2, kv);
-    } else {
-        QnValue *all[3];
-        qn_split(g, qn_nn_linear(net, "qkv", x, 3 * width, true), -1, 3, all);
-        q = all[0], kv[0] = all[1], kv[1] = all[2];
-    }
-    QnValue *y =
-        qn_attention(g, qn_text_split_heads(g, q, heads), qn_text_split_heads(g, kv[0], heads),
-                     qn_text_split_heads(g, kv[1], heads), NULL, causal, 0);
-    y = qn_nn_linear(net, "out", qn_text_join_heads(g, y), width, true);
-    y = qn_add(g, x, qn_nn_dropout(net, y, 0.01 * (double)m->size[DROPOUT]));
-    y = qn_nn_layer_norm(net, "norm", y, true);
-    qn_net_pop(net);
-    return y;
-}
-
-static QnValue *feed(QnNet *net, const QnModel *m, QnValue *x)
-{
-    QnGraph *g = net->g;
-    QnValue *y = qn_relu(g, qn_nn_linear(net, "fc1", x, m->size[HIDDEN], true));
-    y = qn_nn_linear(net, "fc2", y, m->size[WIDTH], true);
-    y = qn_add(g, x, qn_nn_dropout(net, y, 0.01 * (double)m->size[DROPOUT]));
-    return qn_nn_layer_norm(net, "feed_norm", y, true);
-}
-
-/* Words by the table, and the waves that say where they stand. */
-static QnValue *embed(QnNet *net, const QnModel *m, QnValue *table, const char *input,
-                      const QnStepInput *in)
-{
-    QnGraph *g = net->g;
-    QnValue *x = qn_embedding(g, table, words(net, input, &QN_SHAPE(in->batch, in->sequence)));
-    x = qn_mul(g, x, qn_scalar_like(g, x, sqrt((double)m->size[WIDTH])));
-    QnShape waves = QN_SHAPE(in->sequence, m->size[WIDTH]);
-    x = qn_add(g, x, qn_input(g, qn_arena_printf(g->arena, "%s.waves", input), net->dtype, &waves));
-    return qn_nn_dropout(net, x, 0.01 * (double)m->size[DROPOUT]);
-}
-
-static QnValue *transformer(QnNet *net, const QnModel *m, const QnStepInput *in, int64_t layers)
-{
-    static const QnInitSpec init = { QN_INIT_KIND_NORMAL, 0, 0, 0.02 };
-    QnGraph *g = net->g;
-    QnShape shape = QN_SHAPE(m->size[VOCAB], m->size[WIDTH]);
-    QnValue *table = qn_net_param(net, "words", &shape, &init, true);
-    QnValue *source = embed(net, m, table, "x", in), *x = embed(net, m, table, "target", in);
-    layers = layers ? layers : m->size[LAYERS];
-    for (int64_t i = 0; i < layers; i++) {
-        qn_text_push(net, "encoder", i);
-        source = feed(net, m, attend(net, "self", m, source, NULL, false));
-        qn_net_pop(net);
-    }
-    for (int64_t i = 0; i < layers; i++) {
-        qn_text_push(net, "decoder", i);
-        x = attend(net, "self", m, x, NULL, true);
-        x = feed(net, m, attend(net, "cross", m, x, source, false));
-        qn_net_pop(net);
-    }
-    x = qn_matmul(g, x, table, NULL, false, true);
-    return in->train ? qn_step_cross_entropy(net, "y", x) : x;
-}
-
 /* Sentences of WMT are about this long, in tokens of a vocabulary of 32,000. */
 static const QnFamily recurrent = {
     .name = "gnmt", .sequence = 26, .batch = 128, .pairs = true, .step = gnmt, .adam = true
 };
-static const QnFamily attention = { .name = "transformer",
-                                    .sequence = 28,
-                                    .batch = 128,
-                                    .step = transformer,
-                                    .layers = 1,
-                                    .adam = true };
-
 static const QnModel models[] = {
     { "gnmt_v2", &recurrent, { 1024, 32320 }, 160.7, "MLPerf Training's reference: 160 M" },
-    { "transformer_big_wmt",
-      &attention,
-      { 6, 1024, 16, 4096, 33712, 30 },
-      210.8,
-      "Ott et al. 2018: 210 M" },
 };
 
 const QnModelList qn_models_translation = { models, QN_COUNT(models) };
