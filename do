@@ -375,7 +375,7 @@ cmd_test()
 all_off()
 {
     local name
-    for name in ONEDNN XSMM YAML JPEG PNG ZLIB OPENMP OPENCL PROTOBUF ONNX; do
+    for name in ONEDNN XSMM YAML JPEG PNG ZLIB OPENMP OPENCL PROTOBUF ONNX CUDA; do
         echo "-DQUERN_WITH_$name=OFF"
     done
 }

@@ -21,7 +21,6 @@ enum { QN_PLUGIN_ABI = 1 };
     X(qn_alloc_array)                                                                              \
     X(qn_free)                                                                                     \
     X(qn_grow)                                                                                     \
-    X(qn_strdup)                                                                                   \
     X(qn_str_add)                                                                                  \
     X(qn_str_printf)                                                                               \
     X(qn_str_text)                                                                                 \
@@ -32,10 +31,6 @@ enum { QN_PLUGIN_ABI = 1 };
     X(qn_cache_key)                                                                                \
     X(qn_cache_read)                                                                               \
     X(qn_cache_write)                                                                              \
-    X(qn_dtype_bytes)                                                                              \
-    X(qn_shape_count)                                                                              \
-    X(qn_type_bytes)                                                                               \
-    X(qn_op_find)                                                                                  \
     X(qn_devtext_refuses)                                                                          \
     X(qn_devtext_node)                                                                             \
     X(qn_hostref_refuses)                                                                          \

@@ -32,6 +32,7 @@ static inline bool cuda_setup(void)
     setenv("QUERN_PLUGINS", build_dir, 1);
     setenv("QUERN_LIBCUDA", stub, 1);
     setenv("QUERN_LIBNVRTC", stub, 1);
+    setenv("QUERN_LIBCUBLASLT", stub, 1);
     setenv("XDG_CACHE_HOME", temp_path("cache"), 1);
     void *lib = dlopen(stub, RTLD_NOW);
     if (!lib)
@@ -56,12 +57,12 @@ static inline void assert_nothing_left(const char *when)
 {
     StubCounts c = counts();
     if (c.memory | c.memory_bytes | c.pinned | c.contexts | c.streams | c.events | c.modules |
-        c.graphs | c.execs | c.programs)
+        c.graphs | c.execs | c.programs | c.blas)
         fail_msg("%s: left are %lld blocks, %lld pinned, %lld contexts, %lld streams, %lld events, "
-                 "%lld modules, %lld graphs, %lld of them ready, %lld programs",
+                 "%lld modules, %lld graphs, %lld of them ready, %lld programs, %lld of cublasLt",
                  when, (long long)c.memory, (long long)c.pinned, (long long)c.contexts,
                  (long long)c.streams, (long long)c.events, (long long)c.modules,
-                 (long long)c.graphs, (long long)c.execs, (long long)c.programs);
+                 (long long)c.graphs, (long long)c.execs, (long long)c.programs, (long long)c.blas);
 }
 
 #endif

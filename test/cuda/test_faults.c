@@ -14,14 +14,15 @@ static int group_setup(void **state)
     return 0;
 }
 
-/* w -= 0.1 * mean over rows of x, three runs; the graph of it. */
+/* w -= 0.1 * mean over rows of x'x + w, by a library's kernel and device text. */
 static QnGraph *small_step(void)
 {
     QnGraph *g = qn_graph_new();
     QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(8, 3));
     QnValue *w = qn_state(g, &(QnStateAttr){ .name = "w", .dims = { 1, { 3 } } });
     QnValue *rate = qn_full(g, 0.1, QN_DTYPE_F32, &(QnShape){ 0 });
-    QnValue *d = qn_mul(g, qn_mean(g, x, QN_INTS(0), false), rate);
+    QnValue *y = qn_matmul(g, x, x, w, true, false);
+    QnValue *d = qn_mul(g, qn_mean(g, y, QN_INTS(0), false), rate);
     qn_assign(g, w, qn_sub(g, w, d));
     assert_ok(qn_graph_check(g));
     assert_ok(qn_pipeline_run(g, &(QnPipelineOptions){ .level = QN_O2 }));

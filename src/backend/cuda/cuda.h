@@ -4,6 +4,7 @@
 #define QN_BACKEND_CUDA_CUDA_H
 
 #include "backend/cuda/arch.h"
+#include "backend/cuda/blas.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/nvrtc.h"
 #include "rt/device.h"
@@ -27,6 +28,8 @@ typedef struct QnCuda { /* QnDevice.impl */
     QnCudaDriver cu;
     QnNvrtc rtc; /* lib.handle NULL: there is none, rtc_error says why */
     char rtc_error[QN_ERROR_TEXT_BYTES];
+    QnCudaBlas blas; /* handle NULL: there is none, blas_error says why */
+    char blas_error[QN_ERROR_TEXT_BYTES];
     CUdevice id;
     CUcontext context;
     CUstream stream;

@@ -74,6 +74,7 @@ static void cuda_close(QnDevice *d)
         if (c->stream)
             c->cu.cuStreamSynchronize(c->stream);
         qn_cuda_programs_free(c);
+        qn_cuda_blas_close(&c->blas);
         for (int i = 0; i < QN_CUDA_STAGES; i++) {
             if (c->stage[i].done)
                 c->cu.cuEventDestroy(c->stage[i].done);
@@ -96,9 +97,11 @@ static QnStatus open_all(QnCuda *c, const QnDeviceOptions *o)
     QN_TRY(qn_cuda_driver_open(&c->cu));
     QN_TRY(find_device(c, o->index));
     QN_TRY(open_context(c));
-    /* without it, kernels refuse and the reference runs */
+    /* without them, their kernels refuse, and the next best runs */
     if (qn_nvrtc_open(&c->rtc, c->cu.version, c->sm) != QN_OK)
         snprintf(c->rtc_error, sizeof c->rtc_error, "%s", qn_error_last()->text);
+    if (qn_cuda_blas_open(&c->blas, c->cu.version) != QN_OK)
+        snprintf(c->blas_error, sizeof c->blas_error, "%s", qn_error_last()->text);
     if (qn_cache_path("programs", c->cache, sizeof c->cache) != QN_OK)
         c->cache[0] = '\0';
     return QN_OK;

@@ -16,7 +16,6 @@ extern const QnPluginHost *qn_cuda_host;
 #define qn_alloc_array     qn_cuda_host->qn_alloc_array
 #define qn_free            qn_cuda_host->qn_free
 #define qn_grow            qn_cuda_host->qn_grow
-#define qn_strdup          qn_cuda_host->qn_strdup
 #define qn_str_add         qn_cuda_host->qn_str_add
 #define qn_str_printf      qn_cuda_host->qn_str_printf
 #define qn_str_text        qn_cuda_host->qn_str_text
@@ -27,10 +26,6 @@ extern const QnPluginHost *qn_cuda_host;
 #define qn_cache_key       qn_cuda_host->qn_cache_key
 #define qn_cache_read      qn_cuda_host->qn_cache_read
 #define qn_cache_write     qn_cuda_host->qn_cache_write
-#define qn_dtype_bytes     qn_cuda_host->qn_dtype_bytes
-#define qn_shape_count     qn_cuda_host->qn_shape_count
-#define qn_type_bytes      qn_cuda_host->qn_type_bytes
-#define qn_op_find         qn_cuda_host->qn_op_find
 #define qn_devtext_refuses qn_cuda_host->qn_devtext_refuses
 #define qn_devtext_node    qn_cuda_host->qn_devtext_node
 #define qn_hostref_refuses qn_cuda_host->qn_hostref_refuses

@@ -74,6 +74,8 @@ static void do_work(StubWork *w)
 {
     if (w->bytes)
         memcpy((void *)(uintptr_t)w->dst, (const void *)(uintptr_t)w->src, w->bytes);
+    else if (w->call)
+        w->call(w->args);
     else if (w->kernel) {
         uint64_t args[STUB_MAX_PARAM];
         memcpy(args, w->args, sizeof args);
@@ -81,7 +83,7 @@ static void do_work(StubWork *w)
     }
 }
 
-static void enqueue(CUstream s, StubWork *w)
+void stub_enqueue(CUstream s, StubWork *w)
 {
     struct CUgraph_st *g = &s->graph;
     if (!s->captures) {
@@ -118,7 +120,7 @@ STUB_API CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t byt
     ENTER("cuMemcpyDtoDAsync");
     if (!stub_is_live(dst, bytes) || !stub_is_live(src, bytes) || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    enqueue(s, &(StubWork){ .dst = dst, .src = src, .bytes = bytes });
+    stub_enqueue(s, &(StubWork){ .dst = dst, .src = src, .bytes = bytes });
     return CUDA_SUCCESS;
 }
 
@@ -133,13 +135,13 @@ STUB_API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigne
         return CUDA_ERROR_INVALID_VALUE;
     if (!stub.options.runs_kernels) {
         if (s->captures)
-            enqueue(s, &(StubWork){ .blocks = gx, .threads = bx });
+            stub_enqueue(s, &(StubWork){ .blocks = gx, .threads = bx });
         return CUDA_SUCCESS;
     }
     StubWork w = { .kernel = (const StubKernel *)f, .blocks = gx, .threads = bx };
     if (!stub_kernel_args(w.kernel, params, w.args))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    enqueue(s, &w);
+    stub_enqueue(s, &w);
     return CUDA_SUCCESS;
 }
 

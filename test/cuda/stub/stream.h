@@ -9,6 +9,7 @@ typedef struct StubWork {
     size_t bytes;
     const StubKernel *kernel; /* or a launch; NULL: only counted */
     unsigned blocks, threads;
+    void (*call)(const uint64_t *args); /* or a library's */
     uint64_t args[STUB_MAX_PARAM];
 } StubWork;
 
@@ -21,5 +22,8 @@ struct CUstream_st {
     bool captures;
     struct CUgraph_st graph;
 };
+
+/* Does it, or keeps it while the stream is captured. */
+void stub_enqueue(CUstream s, StubWork *w);
 
 #endif

@@ -21,8 +21,8 @@ typedef struct StubOptions {
 
 typedef struct StubCounts {
     int64_t memory, memory_bytes, pinned, contexts, streams, events, modules, graphs, execs,
-        programs;                               /* alive */
-    int64_t calls, launches, replays, compiles; /* made, all together */
+        programs, blas;                                   /* alive */
+    int64_t calls, launches, replays, compiles, products; /* made, all together */
 } StubCounts;
 
 /* Exported by the library; also counts all calls from 0 again. */
