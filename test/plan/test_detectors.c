@@ -2,7 +2,7 @@
  * of one model a family. */
 #include "test.h"
 
-#include "plan/count.h"
+#include "plan/counts.h"
 #include "quern/plan.h"
 
 #include <math.h>
@@ -149,5 +149,37 @@ static void test_sizes(void **state)
         assert_int_equal(qn_count_model(model(cases[i].name), &r, d, &c), QN_ESHAPE);
         assert_non_null(strstr(qn_error_last()->text, cases[i].text));
     }
+    qn_device_close(d);
+}
+
+static double launches(const QnCount *c)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < c->n_work; i++)
+        sum += c->work[i].count;
+    return sum;
+}
+
+/* A batch that is drawn through two others has the work, and the small kernels of each image, of
+ * one that is counted. */
+static void test_drawn_batches(void **state)
+{
+    static const char *const names[] = { "maskrcnn_r50_fpn", "ssd300_resnet50", "3d_unet_kits19" };
+    QnDevice *d = NULL;
+    assert_ok(qn_device_open_named("null", NULL, &d));
+    QnCounts *counts = qn_counts_new(d);
+    assert_non_null(counts);
+    for (int i = 0; i < QN_COUNT(names); i++) {
+        QnCountRequest r = { .batch = 5, .train = i < 2 };
+        const QnCount *drawn;
+        QnCount counted;
+        assert_ok(qn_counts_get(counts, model(names[i]), &r, &drawn));
+        assert_ok(qn_count_model(model(names[i]), &r, d, &counted));
+        assert_true(fabs(drawn->flops / counted.flops - 1) < 0.01);
+        assert_true(fabs(drawn->bytes / counted.bytes - 1) < 0.02);
+        assert_true(fabs(launches(drawn) - launches(&counted)) < 0.5);
+        qn_count_fini(&counted);
+    }
+    qn_counts_free(counts);
     qn_device_close(d);
 }
