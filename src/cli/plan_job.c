@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "plan/measured.h"
+#include "plan/reading.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -222,8 +223,11 @@ static QnStatus read_precision(const QnArgs *a, const QnRecipe *recipe, QnJob *j
     job->any_numbers = text ? !strcmp(text, "auto") : !recipe;
     if (!text && recipe)
         job->numbers = of_recipe[recipe->precision];
-    if (text && !job->any_numbers)
-        QN_TRY(qn_numbers_find(text, &job->numbers));
+    if (text && !job->any_numbers && !qn_read_numbers(text, &job->numbers, &job->weight_bits))
+        QN_TRY(qn_numbers_find(text, &job->numbers)); /* the error */
+    if (job->weight_bits > 0 && job->train)
+        return qn_fail(QN_EUSAGE, "--precision %s: weights of so few bits are for --task infer",
+                       text);
     if (a->text[QN_PLAN_STACK] && a->text[QN_PLAN_FRAMEWORK])
         return qn_fail(QN_EUSAGE, "--stack and --framework: one of them at a time");
     job->framework = a->text[QN_PLAN_FRAMEWORK];

@@ -76,8 +76,8 @@ _Static_assert(QN_PLAN_SHARED <= QN_PLAN_OWN, "a command's own options begin beh
     [QN_PLAN_TASK] = QN_PLAN_TEXT("--task", "train|infer", "default train; ONNX files: infer")
 #define QN_PLAN_OPTIONS_MODEL                                                                      \
     [QN_PLAN_PRECISION] = QN_PLAN_TEXT("--precision", "NAME",                                      \
-        "fp32 tf32 fp16-amp bf16-amp fp16 bf16 int8 fp8, or auto: the device's best; default: the "\
-        "recipe's, else auto"),                                                                    \
+        "fp32 tf32 fp16-amp bf16-amp fp16 bf16 int8 fp8; in inference also int4 awq q4_k_m …; auto: "\
+        "the device's best; default: the recipe's, else auto"),                                                                    \
     [QN_PLAN_STACK] = QN_PLAN_TEXT("--stack", "NAME",                                              \
         "the software: quern (default), pytorch, compiled, tensorrt …"),                           \
     [QN_PLAN_BATCH] = QN_PLAN_TEXT("--batch", "N|auto",                                            \

@@ -98,6 +98,8 @@ static QnStatus add_row(QnColumns *c, const QnJob *job, const QnOffer *o, const 
     if (o->error[0])
         return QN_OK;
     qn_str_add(&cell[NUMBERS], qn_numbers_name(o->numbers));
+    if (job->weight_bits > 0)
+        qn_str_printf(&cell[NUMBERS], " w%.3g", job->weight_bits);
     qn_str_printf(&cell[BATCH], o->accumulate > 1 ? "%lld x %lld" : "%lld", (long long)o->batch,
                   (long long)o->accumulate);
     put_fit(&cell[MEMORY], o);

@@ -172,22 +172,29 @@ static QnStatus try_micro(Search *s, const QnJob *from, const char *also)
     return try_job(s, &job, s->offer->n_cards, text, NULL);
 }
 
+/* Fewer bits, from the most on. */
 static QnStatus try_precision(Search *s, const QnJob *from)
 {
-    static const QnNumbers lower[] = { QN_NUMBERS_BF16_AMP, QN_NUMBERS_FP16_AMP, QN_NUMBERS_FP16,
-                                       QN_NUMBERS_INT8 };
-    for (int i = from->train ? 0 : 2; i < (from->train ? 2 : QN_COUNT(lower)); i++) {
+    static const struct {
+        const char *name;
+        bool train;
+        QnNumbers numbers;
+        double weight_bits;
+    } lower[] = { { "bf16-amp", true, QN_NUMBERS_BF16_AMP, 0 },
+                  { "fp16-amp", true, QN_NUMBERS_FP16_AMP, 0 },
+                  { "fp16", false, QN_NUMBERS_FP16, 0 },
+                  { "int8", false, QN_NUMBERS_INT8, 0 },
+                  { "int4", false, QN_NUMBERS_FP16, 4.25 } };
+    bool fits = from->weight_bits > 0;
+    for (int i = 0; i < QN_COUNT(lower) && !fits; i++) {
         QnJob job = *from;
-        bool fits;
-        char text[96];
-        job.numbers = lower[i];
+        job.numbers = lower[i].numbers;
+        job.weight_bits = lower[i].weight_bits;
         job.any_numbers = false;
-        if (lower[i] == s->offer->numbers)
+        if (lower[i].train != from->train ||
+            (job.numbers == s->offer->numbers && !(job.weight_bits > 0)))
             continue;
-        snprintf(text, sizeof text, "%s", qn_numbers_name(lower[i]));
-        QN_TRY(try_job(s, &job, s->offer->n_cards, text, &fits));
-        if (fits)
-            break;
+        QN_TRY(try_job(s, &job, s->offer->n_cards, lower[i].name, &fits));
     }
     return QN_OK;
 }

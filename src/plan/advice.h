@@ -19,6 +19,8 @@ typedef struct QnJob {
     bool train;
     bool any_numbers; /* each device's best: fp16-amp where it has a fast rate for it, else fp32 */
     QnNumbers numbers;
+    double weight_bits; /* of matrices in inference, where they are fewer than what is computed
+                         * with; 0: they are not */
     QnTier tier;
     int64_t batch;      /* of one device; 0: the fastest power of two that fits, up to 256 */
     int64_t accumulate; /* micro-batches of `batch` an update; 0: 1 */

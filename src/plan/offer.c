@@ -176,7 +176,12 @@ static QnMemoryStack memory_stack(const QnJob *job)
 /* The terms under the job's stack; keys and values come on top. */
 static void set_memory(const QnJob *job, const QnFleet *f, const QnCount *held, QnOffer *o)
 {
-    QnMemoryRequest r = { .count = held,
+    QnCount narrow = *held;
+    if (!job->train && (o->numbers == QN_NUMBERS_INT8 || o->numbers == QN_NUMBERS_FP8)) {
+        narrow.weights /= 2; /* 16 bits were counted */
+        narrow.activations /= 2;
+    }
+    QnMemoryRequest r = { .count = &narrow,
                           .stack = memory_stack(job),
                           .card = o->card,
                           .low = qn_numbers_low(o->numbers, job->train) == 1,
@@ -232,6 +237,7 @@ QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o)
     return (QnCostRequest){ .card = o->card,
                             .n_cards = job->shard && !job->train ? 1 : o->n_cards,
                             .numbers = o->numbers,
+                            .weight_bits = job->weight_bits,
                             .tier = job->tier,
                             .train = job->train,
                             .model = job->model ? job->model->name : NULL,
@@ -321,6 +327,7 @@ static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, c
                          .recompute = job->recompute,
                          .low = qn_numbers_low(out->numbers, job->train),
                          .unfused = qn_tier_is_eager(job->tier),
+                         .weight_bits = job->weight_bits,
                          .batch = batch,
                          .image = job->image,
                          .sequence = job->sequence,
@@ -348,9 +355,10 @@ QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, 
     if (!job->fleet)
         QN_TRY(qn_fleet_open(&own));
     if (job->any_numbers)
-        p = qn_cost_peak(card, QN_NUMBERS_FP16) > 1.5 * qn_cost_peak(card, QN_NUMBERS_FP32)
-                ? QN_NUMBERS_FP16_AMP
-                : QN_NUMBERS_FP32;
+        p = qn_cost_peak(card, QN_NUMBERS_FP16) <= 1.5 * qn_cost_peak(card, QN_NUMBERS_FP32)
+                ? QN_NUMBERS_FP32
+            : job->generate ? QN_NUMBERS_FP16
+                            : QN_NUMBERS_FP16_AMP;
     *out = (QnOffer){ .card = card,
                       .n_cards = n_cards,
                       .numbers = p,

@@ -145,6 +145,9 @@ expect 0 "optimizer shared among them" gpt2_xl --batch 4 --gpu "RTX 4090"
 
 expect 0 "the first token after" llama2_7b --task infer --generate 64 --gpu "RTX 4090" --precision fp16
 expect 0 '"token_ms"' llama2_7b --task infer --generate 64 --prompt 32 --batch 1 --gpu "RTX 4090" --json
+expect 0 "fp16 w4.85" llama2_70b --task infer --generate 64 --batch 1 --gpu "A100 SXM4 80GB" --precision q4_K_M
+expect 0 "with int4" llama2_70b --task infer --generate 64 --batch 1 --gpu "A100 SXM4 40GB" --precision fp16
+expect 2 "are for --task infer" llama2_7b --precision int4
 expect 2 "--generate is for --task infer" llama2_7b --generate 64
 expect 2 "does not answer token by token" resnet50 --task infer --generate 64
 expect 2 "--prompt needs --generate" llama2_7b --task infer --prompt 64
