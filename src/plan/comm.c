@@ -122,6 +122,13 @@ static double network_s(const QnLinks *l, const QnFleet *f, QnCollective what, i
 
 /* ---- collectives ---- */
 
+/* Chunks of a message are in one level while others are in the next: the slower level decides, and
+ * filling the chain costs some of the other. */
+static double pipelined(double a, double b)
+{
+    return QN_MAX(a, b) + 0.15 * QN_MIN(a, b);
+}
+
 double qn_comm_s(const QnLinks *l, const QnFleet *f, QnCollective what, int n, int local,
                  double bytes)
 {
@@ -135,9 +142,9 @@ double qn_comm_s(const QnLinks *l, const QnFleet *f, QnCollective what, int n, i
         return network_s(l, f, what, nodes, bytes);
     switch (what) {
     case QN_COMM_ALL_REDUCE: /* scatter inside, reduce across with a part each, gather inside */
-        return local_s(l, f, QN_COMM_REDUCE_SCATTER, local, bytes) +
-               network_s(l, f, what, nodes, bytes / local) +
-               local_s(l, f, QN_COMM_ALL_GATHER, local, bytes);
+        return pipelined(local_s(l, f, QN_COMM_REDUCE_SCATTER, local, bytes) +
+                             local_s(l, f, QN_COMM_ALL_GATHER, local, bytes),
+                         network_s(l, f, what, nodes, bytes / local));
     case QN_COMM_ALL_TO_ALL: {
         /* what goes to other nodes leaves through each device's own part of the network */
         double out = bytes * (nodes - 1) / nodes, in = bytes / nodes;

@@ -13,6 +13,9 @@ typedef struct Job {
     QnTraining training;
 } Job;
 
+/* Of one device: four cards of 200 Gb/s a node, as vTrain's cluster has (Bang et al. 2024). */
+static const double network_gbs = 12.5;
+
 enum { CARDS, BATCH, MICRO, WIDTH, HEADS, LAYERS, SEQUENCE, TENSOR, DATA, PIPELINE, TIME, CELLS };
 
 static const char *const names[CELLS] = { "num_gpus", "global_batch", "micro_batch", "hidden",
@@ -105,7 +108,7 @@ static QnStatus read_figure(QnFigures *s, int64_t row, QnFigure *out)
                               .global_batch = (int64_t)v[BATCH] };
     j->training = (QnTraining){ .card = card,
                                 .numbers = QN_NUMBERS_FP16_AMP,
-                                .links = qn_links_of(card, 0),
+                                .links = qn_links_of(card, network_gbs),
                                 .host = 1,
                                 .compression = 1,
                                 .logit_bytes = 6 };
