@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "pass/pipeline.h"
+#include "plan/backward.h"
 #include "plan/order.h"
 #include "plan/reorder.h"
 #include "plan/step.h"
@@ -103,12 +104,20 @@ static QnStatus count_plan(const QnPlan *p, const QnCountRequest *r, const QnSte
 {
     QnPlanMemory m = qn_plan_memory(p);
     const bool *moved = qn_reorder_moved(step->graph);
+    QnBackward back = { 0 };
+    if (r->unfused)
+        QN_TRY(qn_backward_find(step->graph, &back));
     if (!moved)
         return QN_ENOMEM;
     for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
         QnPlanStep s = qn_plan_step(p, order[i]);
         QnWork w = qn_work_of(&s, r);
         bool none = moved[s.node->id] || qn_work_is_part_of_norm(s.node);
+        if (back.kernel) {
+            none |= back.kernel[s.node->id] != s.node;
+            w.read = w.kind == QN_WORK_MOVE && back.read[s.node->id] > 0 ? back.read[s.node->id]
+                                                                         : w.read;
+        }
         if (!r->here && w.kind == QN_WORK_MOVE && none)
             continue;
         if (step->halves) {
