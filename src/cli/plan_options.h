@@ -128,7 +128,7 @@ _Static_assert(QN_PLAN_SHARED <= QN_PLAN_OWN, "a command's own options begin beh
 #define QN_PLAN_OPTIONS_LIMITS                                                                     \
     [QN_PLAN_BUDGET] = QN_PLAN_TEXT("--budget", "USD", "at most this much: 500, 2k"),              \
     [QN_PLAN_DEADLINE] = QN_PLAN_TEXT("--deadline", "TIME", "90m, 48h, 7d"),                       \
-    [QN_PLAN_POWER] = QN_PLAN_TEXT("--power", "W", "that all devices together may draw")
+    [QN_PLAN_POWER] = QN_PLAN_TEXT("--power", "W", "at the plug, of all devices and the machine around them; they are held to less where that does it")
 #define QN_PLAN_OPTIONS_GPU                                                                        \
     [QN_PLAN_GPU] = QN_PLAN_TEXT("--gpu", "NAME[:N],…", "devices, or all (default)")
 #define QN_PLAN_OPTIONS_DEVICES                                                                    \

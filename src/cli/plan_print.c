@@ -164,6 +164,8 @@ static void print_settings(const QnPlanTable *t, const QnOffer *o)
         printf(", %lld micro-batches an update", (long long)o->accumulate);
     printf(", %s%s%s", qn_numbers_name(o->numbers), o->recompute ? ", recomputed activations" : "",
            o->offload ? ", optimizer in the host's memory" : "");
+    if (o->cap > 0 && o->cap < 1)
+        printf(", each device held to %.0f W", o->cap * o->card->tdp_w);
     if (o->n_cards > 1)
         printf(", data parallel over %d%s", o->n_cards, o->shard ? ", sharded" : "");
     if (t->job.train && !t->job.feed.workers && t->job.model->family->image)

@@ -56,6 +56,7 @@ static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
     qn_sink_number(s, "mfu", o->cost.mfu);
     qn_sink_text(s, "limit", o->error[0] ? "" : qn_offer_limit(o));
     qn_sink_number(s, "power_w", o->cost.power_w);
+    qn_sink_number(s, "power_limit_w", (o->cap > 0 ? o->cap : 1) * o->card->tdp_w);
     qn_sink_number(s, "usd_per_hour", o->usd_per_hour);
     qn_sink_bool(s, "rented", o->rented);
     if (job->generate) {

@@ -54,6 +54,8 @@ typedef struct QnOffer {
     double hours, kwh, usd;        /* of the job; usd 0: neither rent nor price is known */
     double usd_per_hour;           /* of all cards; 0: neither rent nor price is known */
     bool rented;                   /* usd is rent; else purchase by the hour, and electricity */
+    double
+        cap; /* power limit of each device over its data sheet's, so that the job's is kept; 0: 1 */
     const char *waits;    /* what keeps examples from coming: "loader"; NULL: they do come */
     QnMemoryTerms memory; /* what cost.memory_bytes is made of, but for keys and values */
     double memory_low, memory_high; /* bytes, what cost.memory_bytes may turn out to be */

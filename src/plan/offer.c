@@ -1,8 +1,7 @@
 /* One device priced for a job. */
-#include "plan/advice.h"
+#include "plan/offer_impl.h"
 #include "plan/calib.h"
 #include "plan/comm.h"
-#include "plan/power.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,7 +48,7 @@ static double copy_rate(const QnCard *card)
     return COPY_SHARE * 1e9 * (gen > 0 && gen < QN_COUNT(gbs) ? gbs[gen] : 15.75);
 }
 
-static void add_s(QnCostResult *c, QnLimit limit, double seconds)
+void qn_offer_add_s(QnCostResult *c, QnLimit limit, double seconds)
 {
     c->mfu *= c->step_s / (c->step_s + seconds);
     c->step_s += seconds;
@@ -109,7 +108,7 @@ static void line_up(const QnJob *job, const QnFleet *f, const QnCount *c, double
     double n = o->n_cards, bytes = HANDED_BYTES * (double)o->batch;
     double send =
         qn_comm_s(&links, f, QN_COMM_SEND, o->n_cards, QN_MIN(o->n_cards, links.per_node), bytes);
-    add_s(&o->cost, QN_LIMIT_LINK, (n - 1) * send * steps);
+    qn_offer_add_s(&o->cost, QN_LIMIT_LINK, (n - 1) * send * steps);
     o->cost.memory_bytes -= (c->weights + c->cache) * (1 - 1 / n);
     o->cost.fits = o->cost.memory_bytes <= qn_offer_room(o);
     o->cost.power_w += (n - 1) * IDLE * o->card->tdp_w;
@@ -138,7 +137,7 @@ static QnStatus add_micro_batches(const QnCount *c, const QnCostRequest *r, cons
     return QN_OK;
 }
 
-static void find_limit(QnCostResult *c)
+void qn_offer_find_limit(QnCostResult *c)
 {
     c->limit = (QnLimit)0;
     for (int i = 1; i < QN_LIMITS; i++)
@@ -162,74 +161,6 @@ static void wait_for_examples(const QnJob *job, QnOffer *o)
     c->step_s = QN_MAX(c->step_s, least);
     c->low_s = QN_MAX(c->low_s, least);
     c->high_s = QN_MAX(c->high_s, least);
-}
-
-/* ---- memory and power ---- */
-
-static QnMemoryStack memory_stack(const QnJob *job)
-{
-    if (!job->train || job->tier == QN_TIER_QUERN)
-        return QN_MEMORY_QUERN;
-    return qn_tier_is_eager(job->tier) ? QN_MEMORY_EAGER : QN_MEMORY_FUSED;
-}
-
-/* The terms under the job's stack; keys and values come on top. */
-static void set_memory(const QnJob *job, const QnFleet *f, const QnCount *held, QnOffer *o)
-{
-    QnCount narrow = *held;
-    if (!job->train && (o->numbers == QN_NUMBERS_INT8 || o->numbers == QN_NUMBERS_FP8)) {
-        narrow.weights /= 2; /* 16 bits were counted */
-        narrow.activations /= 2;
-    }
-    QnMemoryRequest r = { .count = &narrow,
-                          .stack = memory_stack(job),
-                          .card = o->card,
-                          .low = qn_numbers_low(o->numbers, job->train) == 1,
-                          .images = job->model->family->image > 0 };
-    double spread = exp(f->x[QN_FLEET_MEMORY_SPREAD]);
-    o->memory = qn_memory_terms(&r, f);
-    QnCostResult *c = &o->cost;
-    c->memory_bytes = o->memory.total + held->cache;
-    c->reserve_bytes = o->memory.context + o->memory.slack;
-    c->fits = c->memory_bytes <= qn_offer_room(o);
-    o->memory_low = c->memory_bytes / spread;
-    o->memory_high = c->memory_bytes * spread;
-}
-
-static QnPowerHost power_host(const QnCard *card)
-{
-    return !strcmp(card->kind, "edge")         ? QN_POWER_MODULE
-           : !strcmp(card->kind, "datacenter") ? QN_POWER_SERVER
-                                               : QN_POWER_DESKTOP;
-}
-
-/* At the plug, of as many machines as it takes. */
-static void set_power(const QnJob *job, const QnFleet *f, QnOffer *o)
-{
-    QnCostResult *c = &o->cost;
-    bool images = job->model->family->image > 0;
-    int local = QN_MIN(o->n_cards, 8), nodes = (o->n_cards + 7) / 8;
-    double busy = 0;
-    for (int i = 0; i < QN_LIMITS; i++)
-        busy += c->by_limit[i];
-    double whole = QN_MAX(busy, c->step_s); /* the rest is waiting */
-    QnPowerRequest r = { .card = o->card,
-                         .n = local,
-                         .host = power_host(o->card),
-                         .cap = 1,
-                         .nodes = nodes,
-                         .fed = images && job->train };
-    r.share[images ? QN_POWER_CONV : QN_POWER_PRODUCTS] = c->by_limit[QN_LIMIT_COMPUTE] / whole;
-    r.share[QN_POWER_MEMORY] = c->by_limit[QN_LIMIT_MEMORY] / whole;
-    r.share[QN_POWER_LAUNCH] = c->by_limit[QN_LIMIT_LAUNCH] / whole;
-    double share = nodes;
-    if (r.host == QN_POWER_SERVER && local < 8) { /* servers are shared */
-        share = local / 8.0;
-        r.n = 8;
-    }
-    double watts = share * qn_power_w(&r, f);
-    if (watts > 0)
-        c->power_w = watts;
 }
 
 QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o)
@@ -263,14 +194,14 @@ static QnStatus price_step(const QnJob *job, const QnCoefs *k, const QnFleet *f,
     if (qn_cost_step(c, &q, k, &o->cost) != QN_OK)
         return note_error(o);
     QN_TRY(add_micro_batches(c, &q, k, o->accumulate - 1, &o->cost));
-    add_s(&o->cost, QN_LIMIT_LINK, gather * (double)o->accumulate);
-    add_s(&o->cost, QN_LIMIT_LINK, host);
-    find_limit(&o->cost);
+    qn_offer_add_s(&o->cost, QN_LIMIT_LINK, gather * (double)o->accumulate);
+    qn_offer_add_s(&o->cost, QN_LIMIT_LINK, host);
+    qn_offer_find_limit(&o->cost);
     o->term = largest_term(c);
     wait_for_examples(job, o);
     if (!o->card->calib) { /* which has been measured */
-        set_memory(job, f, c, o);
-        set_power(job, f, o);
+        qn_offer_memory(job, f, c, o);
+        qn_offer_power(job, f, o);
     }
     line_up(job, f, c, 1, o);
     return QN_OK;
@@ -291,8 +222,8 @@ static QnStatus price_answers(QnCounts *counts, const QnJob *job, const QnCountR
     o->first_s = first.step_s;
     o->token_s = g.steps > 0 ? (o->cost.step_s - first.step_s) / g.steps : 0;
     o->term = largest_term(g.last);
-    set_memory(job, f, g.last, o);
-    set_power(job, f, o);
+    qn_offer_memory(job, f, g.last, o);
+    qn_offer_power(job, f, o);
     line_up(job, f, g.last, g.steps + 1, o);
     return QN_OK;
 }

@@ -156,3 +156,21 @@ static void test_more_cards(void **state)
     assert_ok(qn_advice_more_cards(f->counts, &job, &one, 1, &f->coefs, &more, &found));
     assert_false(found);
 }
+
+/* A device that is held to less power is slower, and draws what was asked. */
+static void test_power_limit(void **state)
+{
+    QnJob job = job_of("resnet50"), held = job;
+    QnOffer o = price(*state, &job, "RTX 4090", 1);
+    held.power_w = 0.8 * o.cost.power_w;
+    QnOffer h = price(*state, &held, "RTX 4090", 1);
+    assert_true(h.cap > 0.4 && h.cap < 1);
+    assert_true(h.cost.power_w <= held.power_w && h.cost.power_w > 0.99 * held.power_w);
+    assert_true(h.items_s < o.items_s && h.items_s > 0.7 * o.items_s);
+    assert_int_equal(qn_advice_of(&held, &h, 1).best, 0);
+    held.power_w = 50;
+    h = price(*state, &held, "RTX 4090", 1);
+    assert_int_equal(qn_advice_of(&held, &h, 1).best, -1);
+    held.power_w = 2 * o.cost.power_w;
+    assert_true(price(*state, &held, "RTX 4090", 1).cap == 0);
+}

@@ -122,6 +122,7 @@ expect 2 "--rent and --buy" $job --rent --buy
 expect 2 "--pue: expected 1 to 10" $job --pue 0.5
 expect 2 "--years: expected a number such as" $job --years soon
 expect 2 "RTX 9" $job --gpu "RTX 4090" --hourly "RTX 9=1"
+expect 0 "each device held to" $job --gpu "RTX 4090" --power 500
 expect 2 "--power" $job --gpu "RTX 4090" --power 10
 expect 2 "would do (RTX 4090:8)" $job --gpu "RTX 4090" --deadline 10s
 expect 0 "likely to meet the deadline" $job --gpu "RTX 4090,H100 SXM5" --deadline 7m

@@ -1,0 +1,107 @@
+/* Memory and power of an offer. */
+#include "plan/offer_impl.h"
+#include "plan/power.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST_CAP 0.4 /* of its limit, to which a device can be held */
+
+static QnMemoryStack memory_stack(const QnJob *job)
+{
+    if (!job->train || job->tier == QN_TIER_QUERN)
+        return QN_MEMORY_QUERN;
+    return qn_tier_is_eager(job->tier) ? QN_MEMORY_EAGER : QN_MEMORY_FUSED;
+}
+
+void qn_offer_memory(const QnJob *job, const QnFleet *f, const QnCount *held, QnOffer *o)
+{
+    QnCount narrow = *held;
+    if (!job->train && (o->numbers == QN_NUMBERS_INT8 || o->numbers == QN_NUMBERS_FP8)) {
+        narrow.weights /= 2; /* 16 bits were counted */
+        narrow.activations /= 2;
+    }
+    QnMemoryRequest r = { .count = &narrow,
+                          .stack = memory_stack(job),
+                          .card = o->card,
+                          .low = qn_numbers_low(o->numbers, job->train) == 1,
+                          .images = job->model->family->image > 0 };
+    double spread = exp(f->x[QN_FLEET_MEMORY_SPREAD]);
+    o->memory = qn_memory_terms(&r, f);
+    QnCostResult *c = &o->cost;
+    c->memory_bytes = o->memory.total + held->cache;
+    c->reserve_bytes = o->memory.context + o->memory.slack;
+    c->fits = c->memory_bytes <= qn_offer_room(o);
+    o->memory_low = c->memory_bytes / spread;
+    o->memory_high = c->memory_bytes * spread;
+}
+
+static QnPowerHost power_host(const QnCard *card)
+{
+    return !strcmp(card->kind, "edge")         ? QN_POWER_MODULE
+           : !strcmp(card->kind, "datacenter") ? QN_POWER_SERVER
+                                               : QN_POWER_DESKTOP;
+}
+
+/* At the plug, of as many machines as it takes. */
+static void set_power(const QnJob *job, const QnFleet *f, QnOffer *o)
+{
+    QnCostResult *c = &o->cost;
+    bool images = job->model->family->image > 0;
+    int local = QN_MIN(o->n_cards, 8), nodes = (o->n_cards + 7) / 8;
+    double busy = 0;
+    for (int i = 0; i < QN_LIMITS; i++)
+        busy += c->by_limit[i];
+    double whole = QN_MAX(busy, c->step_s); /* the rest is waiting */
+    QnPowerRequest r = { .card = o->card,
+                         .n = local,
+                         .host = power_host(o->card),
+                         .cap = o->cap > 0 ? o->cap : 1,
+                         .nodes = nodes,
+                         .fed = images && job->train };
+    r.share[images ? QN_POWER_CONV : QN_POWER_PRODUCTS] = c->by_limit[QN_LIMIT_COMPUTE] / whole;
+    r.share[QN_POWER_MEMORY] = c->by_limit[QN_LIMIT_MEMORY] / whole;
+    r.share[QN_POWER_LAUNCH] = c->by_limit[QN_LIMIT_LAUNCH] / whole;
+    double share = nodes;
+    if (r.host == QN_POWER_SERVER && local < 8) { /* servers are shared */
+        share = local / 8.0;
+        r.n = 8;
+    }
+    double watts = share * qn_power_w(&r, f);
+    if (watts > 0)
+        c->power_w = watts;
+}
+
+/* With each device held to this share of its limit: its clock falls, and what it computes. */
+static void cap_power(const QnJob *job, const QnFleet *f, const QnCostResult *whole, double cap,
+                      QnOffer *o)
+{
+    o->cost = *whole;
+    o->cap = cap;
+    qn_offer_add_s(&o->cost, QN_LIMIT_COMPUTE,
+                   whole->by_limit[QN_LIMIT_COMPUTE] * (1 / qn_power_clock(cap) - 1));
+    set_power(job, f, o);
+}
+
+/* The highest limit of its devices that keeps the job's; where none does, the least that there is.
+ */
+/* ---- power ---- */
+
+void qn_offer_power(const QnJob *job, const QnFleet *f, QnOffer *o)
+{
+    set_power(job, f, o);
+    const QnCostResult whole = o->cost;
+    double low = LEAST_CAP, high = 1;
+    if (!(job->power_w > 0) || whole.power_w <= job->power_w || !(o->card->tdp_w > 0))
+        return;
+    for (int i = 0; i < 20; i++) {
+        double cap = (low + high) / 2;
+        cap_power(job, f, &whole, cap, o);
+        if (o->cost.power_w <= job->power_w)
+            low = cap;
+        else
+            high = cap;
+    }
+    cap_power(job, f, &whole, low, o);
+    qn_offer_find_limit(&o->cost);
+}
