@@ -36,6 +36,8 @@ static const QnOption options[] = {
                           "here",
                           1, 1 << 24 },
     [QN_PLAN_DIM] = QN_CLI_DIM_OPTION,
+    [QN_PLAN_DEADLINE] = QN_PLAN_TEXT("--deadline", "TIME", "90m, 48h, 7d: with --tokens"),
+    [QN_PLAN_BUDGET] = QN_PLAN_TEXT("--budget", "USD", "at most this much: 500, 2k, with --tokens"),
     QN_PLAN_OPTIONS_MONEY,
     QN_PLAN_OPTIONS_OUTPUT,
 };
@@ -168,6 +170,11 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
         return qn_fail(QN_EUSAGE, "--sequence: %s takes images", model->name);
     QN_TRY(qn_plan_number(a, NETWORK, 0, &network));
     QN_TRY(qn_plan_number(a, QN_PLAN_TOKENS, 0, &job->items));
+    QN_TRY(qn_plan_time(a, QN_PLAN_DEADLINE, &p->deadline_s));
+    QN_TRY(qn_plan_number(a, QN_PLAN_BUDGET, 0, &p->budget_usd));
+    if ((p->deadline_s > 0 || p->budget_usd > 0) && !(job->items > 0))
+        return qn_fail(QN_EUSAGE, "%s needs the size of the run: --tokens",
+                       p->deadline_s > 0 ? "--deadline" : "--budget");
     QN_TRY(qn_plan_number(a, MTBF, 50000, &job->mtbf_hours));
     job->training = (QnTraining){ .card = p->card,
                                   .links = qn_links_of(p->card, network),
@@ -211,6 +218,20 @@ static QnStatus search(QnClusterPlan *p)
         at->efficiency = at->items_s / at->n / (first->items_s / first->n);
     }
     return QN_OK;
+}
+
+static bool is_within(const QnClusterPlan *p, const QnClusterPoint *at)
+{
+    return at->found && at->hours > 0 &&
+           (!(p->deadline_s > 0) || 3600 * at->hours <= p->deadline_s) &&
+           (!(p->budget_usd > 0) || (at->usd > 0 && at->usd <= p->budget_usd));
+}
+
+static void advise(QnClusterPlan *p)
+{
+    for (int i = 0; i < p->n_counts && p->job.items > 0; i++)
+        if (is_within(p, &p->points[i]) && (!p->advised || p->points[i].usd < p->advised->usd))
+            p->advised = &p->points[i];
 }
 
 /* What would fit where nothing does: the optimizer in the host's memory, more of the same device,
@@ -265,6 +286,7 @@ static QnStatus plan(const QnArgs *a, QnClusterPlan *p)
         return QN_ENOMEM;
     QN_TRY(read_job(a, p));
     QN_TRY(search(p));
+    advise(p);
     if (!any_found(p))
         QN_TRY(search_way_out(p));
     return qn_cluster_print(a, p, a->text[QN_PLAN_CSV] != NULL);
@@ -274,7 +296,8 @@ static int run(QnArgs *a)
 {
     QnClusterPlan *p = qn_alloc(sizeof *p);
     QnStatus st = p ? plan(a, p) : QN_ENOMEM;
-    bool found = st == QN_OK && any_found(p);
+    bool limited = p && (p->deadline_s > 0 || p->budget_usd > 0);
+    bool found = st == QN_OK && any_found(p) && (!limited || p->advised);
     if (p) {
         qn_counts_free(p->counts);
         qn_plan_subject_close(&p->subject);

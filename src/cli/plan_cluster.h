@@ -19,6 +19,8 @@ typedef struct QnClusterPlan {
     const QnCard *card;
     QnClusterJob job;
     QnMoney money;
+    double deadline_s, budget_usd; /* 0: none */
+    const QnClusterPoint *advised; /* the cheapest within both; NULL: there is none */
     int counts_of[QN_CLUSTER_MOST + 1], n_counts;
     QnClusterPoint *points;
     /* where nothing fits */

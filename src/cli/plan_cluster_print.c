@@ -193,6 +193,37 @@ static void print_best(const QnClusterPlan *p)
                qn_str_si(write, cheap->kwh), cheap->n, qn_str_si(interval, fast->kwh), fast->n);
 }
 
+/* Under limits: what is within them, or which one to relax and by how much. */
+static void print_advice(const QnClusterPlan *p)
+{
+    char layout[LAYOUT], a[QN_PLAN_NAME], usd[QN_STR_NUMBER];
+    const QnClusterPoint *fast = NULL, *cheap = NULL;
+    if (p->advised) {
+        printf("within the limits: %d devices, %s: %s, $%s\n", p->advised->n,
+               layout_text(&p->advised->layout, layout),
+               qn_plan_time_text(3600 * p->advised->hours, a), qn_str_si(usd, p->advised->usd));
+        return;
+    }
+    for (int i = 0; i < p->n_counts; i++) {
+        const QnClusterPoint *at = &p->points[i];
+        if (!at->found || !(at->hours > 0))
+            continue;
+        bool in_time = !(p->deadline_s > 0) || 3600 * at->hours <= p->deadline_s;
+        bool in_money = !(p->budget_usd > 0) || (at->usd > 0 && at->usd <= p->budget_usd);
+        if (in_time && (!cheap || at->usd < cheap->usd))
+            cheap = at;
+        if (in_money && (!fast || at->hours < fast->hours))
+            fast = at;
+    }
+    printf("no number of devices is within the limits");
+    if (cheap && p->budget_usd > 0)
+        printf("; --budget %.4g would do (%d devices)", cheap->usd, cheap->n);
+    if (fast && p->deadline_s > 0)
+        printf("; --deadline %s would do (%d devices)", qn_plan_time_text(3600 * fast->hours, a),
+               fast->n);
+    printf("%s\n", cheap || fast ? "" : "; more devices (--gpus) or more of both is needed");
+}
+
 static void print_way_out(const QnClusterPlan *p)
 {
     char layout[LAYOUT], rate[QN_STR_NUMBER];
@@ -308,5 +339,7 @@ QnStatus qn_cluster_print(const QnArgs *a, const QnClusterPlan *p, bool csv)
         return QN_OK;
     }
     print_best(p);
+    if (p->deadline_s > 0 || p->budget_usd > 0)
+        print_advice(p);
     return print_plot(p);
 }

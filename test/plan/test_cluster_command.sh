@@ -43,6 +43,10 @@ expect 2 "behind a number" $set_of "A100 SXM4 80GB" --gpus 8x
 expect 2 "--batch" $set_of "A100 SXM4 80GB" --batch 1.5
 expect 2 "takes images" cluster resnet50 --gpu T4 --sequence 5
 expect 2 "no precision" $set_of "T4" --precision fp99
+expect 0 "within the limits: 16 devices" $set_of "A100 SXM4 80GB" --gpus 8..64 --tokens 20G --deadline 30h
+expect 2 "--budget" $set_of "A100 SXM4 80GB" --gpus 8..64 --tokens 20G --deadline 10h --budget 10
+expect 2 "--deadline" $set_of "A100 SXM4 80GB" --gpus 8..16 --tokens 20G --deadline 1h --budget 10k
+expect 2 "needs the size" $set_of "A100 SXM4 80GB" --gpus 8..16 --deadline 1h
 expect 0 "Examples" cluster --help
 
 echo "gpu,num_gpus,bytes,time_ns,busbw_gbs,source
