@@ -111,7 +111,7 @@ static QnStatus read_items(const QnArgs *a, QnPlanTable *t, QnJob *job)
     QN_TRY(read_positive(a, QN_PLAN_EPOCHS, &job->epochs));
     QN_TRY(read_positive(a, QN_PLAN_TOKENS, &tokens));
     if (tokens > 0 && !by_tokens)
-        return qn_fail(QN_EUSAGE, "--tokens: %s takes images; give --samples and --epochs",
+        return qn_fail(QN_EUSAGE, "--tokens: %s takes no tokens; give --samples and --epochs",
                        job->model->name);
     if (tokens > 0 && t->samples > 0)
         return qn_fail(QN_EUSAGE, "--tokens and --samples say the same thing: give one of them");
@@ -127,6 +127,8 @@ static QnStatus read_items(const QnArgs *a, QnPlanTable *t, QnJob *job)
     job->items = tokens > 0 ? tokens : examples * (by_tokens ? length : 1);
     if (t->samples > 0 && !(job->epochs > 0))
         job->epochs = 1;
+    if (t->samples >= 1) /* quern train takes no batch that is larger than the data */
+        job->most_batch = (int64_t)QN_MIN(t->samples, 256);
     if (tokens > 0)
         job->epochs = 0;
     /* a pass forward is a third of a step */
@@ -172,8 +174,8 @@ static QnStatus read_job(const QnArgs *a, QnPlanTable *t)
     job->recompute = a->text[QN_PLAN_RECOMPUTE] || (s->recipe && s->recipe->memory_budget_bytes);
     if (job->image && !job->model->family->image)
         return qn_fail(QN_EUSAGE, "--image: %s takes no images", job->model->name);
-    if (job->sequence && job->model->family->image)
-        return qn_fail(QN_EUSAGE, "--sequence: %s takes images", job->model->name);
+    if (job->sequence && (job->model->family->image || !job->model->family->sequence))
+        return qn_fail(QN_EUSAGE, "--sequence: %s takes no tokens", job->model->name);
     QN_TRY(read_batch(a, s, job));
     QN_TRY(read_precision(a, s->recipe, job));
     QN_TRY(read_generation(a, job));

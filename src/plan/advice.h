@@ -22,7 +22,8 @@ typedef struct QnJob {
     double weight_bits; /* of matrices in inference, where they are fewer than what is computed
                          * with; 0: they are not */
     QnTier tier;
-    int64_t batch;      /* of one device; 0: the fastest power of two that fits, up to 256 */
+    int64_t batch;      /* of one device; 0: the fastest power of two that fits */
+    int64_t most_batch; /* where it is not given; 0: 256 */
     int64_t accumulate; /* micro-batches of `batch` an update; 0: 1 */
     bool recompute;     /* cheap activations are computed again rather than kept */
     bool offload;       /* the optimizer works in the host's memory */

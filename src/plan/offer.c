@@ -300,7 +300,7 @@ QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, 
     if (job->batch)
         return price_batch(counts, job, job->batch, k, f, out);
     QnOffer base = *out;
-    for (int64_t batch = 1; batch <= 256; batch *= 2) {
+    for (int64_t batch = 1; batch <= (job->most_batch ? job->most_batch : 256); batch *= 2) {
         QnOffer more = base;
         QN_TRY(price_batch(counts, job, batch, k, f, &more));
         if (batch > 1 && !more.cost.fits)

@@ -42,7 +42,7 @@ expect 2 "no precision 'fp17'" resnet50 --precision fp17
 expect 2 "expected train or infer" resnet50 --task serve
 expect 2 "--deadline" resnet50 --deadline soon --samples 10
 expect 2 "needs the size of the job" resnet50 --deadline 3h
-expect 2 "takes images" resnet50 --tokens 100
+expect 2 "takes no tokens" resnet50 --tokens 100
 expect 2 "takes no images" gpt2_xl --image 100
 expect 2 "no software stack" resnet50 --stack pytroch
 

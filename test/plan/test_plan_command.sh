@@ -46,6 +46,9 @@ END
 expect 0 "240 examples in 3 epochs" "$dir/small.yaml" --gpu T4
 expect 0 "fp32" "$dir/small.yaml" --gpu "GTX 1080 Ti" --precision auto
 expect 0 '"precision": "bf16-amp", "batch": 10' "$dir/small.yaml" --gpu "RTX 4090" --json
+expect 2 "takes no tokens" "$dir/small.yaml" --sequence 5
+expect 2 "takes no images" "$dir/small.yaml" --image 5
+expect 0 '"batch": 64,' "$dir/small.yaml" --batch auto --gpu T4 --json
 expect 2 "only the data set says how many features" "$dir/gone.yaml"
 expect 2 "give --classes N, the number of its classes" "$dir/photos.yaml"
 expect 0 "its data set is not here" "$dir/photos.yaml" --classes 10 --gpu T4
@@ -108,6 +111,15 @@ expect 0 "small.onnx, training" "$dir/small.onnx" --gpu T4 --task train --batch 
 expect 2 "no open dim of the model" "$dir/small.onnx" --dim nothing=3
 expect 2 "of an ONNX file a recipe is needed" "$dir/small.onnx" --task train --gpu T4 \
     --write-recipe "$dir/no.yaml"
+cat >"$dir/onnx.yaml" <<END
+task: classify
+data: {format: csv, train: data.csv, target: y}
+model: small.onnx
+train: {epochs: 1, batch: 10, lr: 0.01}
+END
+expect 0 "wrote $dir/again.yaml" "$dir/onnx.yaml" --gpu T4 --write-recipe "$dir/again.yaml"
+"$quern" train "$dir/again.yaml" -o "$dir/run4" >"$out" 2>&1 ||
+    { echo "quern train again.yaml:"; tail -5 "$out"; failed=1; }
 echo nonsense >"$dir/broken.onnx"
 expect 2 "broken.onnx" "$dir/broken.onnx"
 
