@@ -87,7 +87,7 @@ static const char *check_describe(const Check *c, char buf[512])
  * so 16. */
 static double check_allowed(const Check *c, const QnKernel *k, int64_t i, double want)
 {
-    if (c->terms && strstr(k->name, "_winograd"))
+    if (c->terms && strstr(k->name, "winograd"))
         return 16 * 0x1p-24 * c->terms[i];
     return c->tol * (1 + fabs(want));
 }
@@ -158,13 +158,15 @@ static QN_UNUSED void check_kernel(Check *c, const QnKernel *k, const char *isa)
         free(first[o]);
 }
 
-/* The node on the magnitudes of its inputs, for what is linear in each; at least the mean, since a
- * tile's error is spread over its outputs, also over those at an edge, which have few products. */
+/* The node on the magnitudes of its inputs, for what is linear in each (or has a ReLU after it); at
+ * least the mean, since a tile's error is spread over its outputs, also over those at an edge,
+ * which have few products. */
 static double *check_terms(const Check *c)
 {
     const QnNode *n = c->n;
     double *in[CHECK_MAX] = { 0 }, *out[QN_MAX_OUT] = { 0 };
-    if (n->op != &qn_op_conv && n->op != &qn_op_conv_dx && n->op != &qn_op_conv_dw)
+    if (n->op != &qn_op_conv && n->op != &qn_op_conv_dx && n->op != &qn_op_conv_dw &&
+        n->op != &qn_op_conv_map)
         return NULL;
     for (int i = 0; i < n->n_in; i++) {
         int64_t count = n->in[i] ? qn_shape_count(&n->in[i]->type.shape) : 0;

@@ -63,6 +63,7 @@ static const ConvCase convs[] = {
     { 1, 32, 7, 7, 32, 3, 3, { .pads = { 4, { 1, 1, 1, 1 } } } },
     { 5, 32, 3, 2, 32, 3, 3, { .pads = { 4, { 1, 1, 1, 1 } } } },
     { 2, 32, 10, 11, 48, 3, 3, { .pads = { 4, { 0, 1, 1, 0 } } } },
+    { 2, 16, 13, 9, 32, 3, 3, { .pads = { 4, { 2, 0, 1, 2 } } } },
     { 2, 16, 9, 9, 32, 3, 3, { .groups = 1 } },
     { 1, 256, 14, 14, 64, 3, 3, { .pads = { 4, { 1, 1, 1, 1 } } } },
     { 5, 17, 9, 31, 35, 3, 2, { { 2, { 2, 3 } }, { 4, { 1, 0, 2, 1 } }, { 2, { 1, 2 } }, 1 } },
@@ -78,25 +79,53 @@ static QnValue *conv_in(QnGraph *g, QnDtype d, int64_t n, int64_t c, int64_t h, 
     return check_input(g, d, &QN_SHAPE(n, c, h, w), layout);
 }
 
-/* part: 0 forward, 1 with a bias, 2 gradient by the input, 3 by the weights */
+static const QnBody body_relu = {
+    .n_in = 1,
+    .n_instr = 1,
+    .n_out = 1,
+    .instr = (const QnBodyInstr[]){ { .op = &qn_op_relu, .arg = { 0 } } },
+    .out = (const int[]){ 0 },
+};
+
+static const QnBody body_add_relu = {
+    .n_in = 2,
+    .n_instr = 2,
+    .n_out = 1,
+    .instr = (const QnBodyInstr[]){ { .op = &qn_op_add, .arg = { 1, 0 } },
+                                    { .op = &qn_op_relu, .arg = { 2 } } },
+    .out = (const int[]){ 1 },
+};
+
+/* The convolution y with maps: a ReLU, with a bias after a sum. */
+static QnValue *mapped(QnGraph *g, QnValue *y, bool sum, QnLayout layout)
+{
+    const QnShape *s = &y->type.shape;
+    QnValue *more =
+        sum ? conv_in(g, y->type.dtype, s->dim[0], s->dim[1], s->dim[2], s->dim[3], layout) : NULL;
+    return qn_conv_map(g, y->node, sum ? &body_add_relu : &body_relu, &more, sum);
+}
+
+/* part: 0 forward, 1 with a bias, 2 gradient by the input, 3 by the weights, 4 and 5 with maps */
 static int conv(const ConvCase *k, int part, QnDtype d, QnLayout in, QnLayout out)
 {
     QnGraph *g = qn_graph_new();
     int64_t groups = QN_MAX(k->attr.groups, 1);
     QnValue *x = conv_in(g, d, k->n, k->c, k->h, k->w, in);
     QnValue *w = qn_input(g, "w", d, &QN_SHAPE(k->m, k->c / groups, k->kh, k->kw));
-    QnValue *bias = part == 1 ? qn_input(g, "bias", d, &QN_SHAPE(k->m)) : NULL;
+    QnValue *bias = part == 1 || part == 5 ? qn_input(g, "bias", d, &QN_SHAPE(k->m)) : NULL;
     QnValue *y = qn_conv(g, x, w, bias, &k->attr);
     const QnShape *s = &y->type.shape;
     double count = (double)(k->c / groups * k->kh * k->kw);
-    if (part >= 2) {
+    if (part >= 4)
+        y = mapped(g, y, part == 5, out);
+    if (part == 2 || part == 3) {
         QnValue *dy =
             conv_in(g, d, s->dim[0], s->dim[1], s->dim[2], s->dim[3], part == 2 ? in : out);
         y = part == 2 ? qn_conv_dx(g, dy, w, &k->attr, &x->type.shape)
                       : qn_conv_dw(g, dy, x, &k->attr, &w->type.shape);
         count = (double)(part == 2 ? k->m * k->kh * k->kw : k->n * s->dim[2] * s->dim[3]);
     }
-    if (part < 3)
+    if (part != 3)
         y->type.layout = out;
     int n = check_node(g, y, -1, 1, (d == QN_DTYPE_F32 ? 1e-6 : check_tolerance(d)) * sqrt(count));
     qn_graph_free(g);
@@ -130,6 +159,17 @@ static void test_conv_dx(void **state)
 static void test_conv_dw(void **state)
 {
     run_convs(3);
+}
+
+/* Only the libraries and Winograd take maps, so that not all shapes have a kernel. */
+static void test_conv_map(void **state)
+{
+    int ran = 0;
+    for (int i = 0; i < QN_COUNT(convs); i++)
+        for (int part = 4; part < 6; part++)
+            ran += conv(&convs[i], part, QN_DTYPE_F32, QN_LAYOUT_CHANNELS_LAST,
+                        QN_LAYOUT_CHANNELS_LAST);
+    assert_true(ran > 0);
 }
 
 /* More than one part, channels that fill no vector, a mean far from 0. */

@@ -258,7 +258,7 @@ const QnKernel qn_kernel_conv_dw_onednn = {
     .fini = qn_dnn_fini,
 };
 
-const QnKernel qn_kernel_conv_winograd = {
+const QnKernel qn_kernel_conv_onednn_winograd = {
     .name = "onednn.conv_winograd",
     .backend = "cpu",
     .op = &qn_op_conv,
@@ -271,7 +271,7 @@ const QnKernel qn_kernel_conv_winograd = {
     .fini = qn_dnn_fini,
 };
 
-const QnKernel qn_kernel_conv_map_winograd = {
+const QnKernel qn_kernel_conv_map_onednn_winograd = {
     .name = "onednn.conv_map_winograd",
     .backend = "cpu",
     .op = &qn_op_conv_map,
@@ -284,7 +284,7 @@ const QnKernel qn_kernel_conv_map_winograd = {
     .fini = qn_dnn_fini,
 };
 
-const QnKernel qn_kernel_conv_dx_winograd = {
+const QnKernel qn_kernel_conv_dx_onednn_winograd = {
     .name = "onednn.conv_dx_winograd",
     .backend = "cpu",
     .op = &qn_op_conv_dx,
@@ -297,7 +297,7 @@ const QnKernel qn_kernel_conv_dx_winograd = {
     .fini = qn_dnn_fini,
 };
 
-const QnKernel qn_kernel_conv_dw_winograd = {
+const QnKernel qn_kernel_conv_dw_onednn_winograd = {
     .name = "onednn.conv_dw_winograd",
     .backend = "cpu",
     .op = &qn_op_conv_dw,
