@@ -134,6 +134,7 @@ static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
 static void set_memory(const QnCount *c, const QnCostRequest *r, QnCostResult *out)
 {
     double held = c->weights + c->gradients + c->optimizer + c->activations + c->cache;
+    held -= c->weights * (c->tables / QN_MAX(c->params, 1)) * (1 - 1.0 / r->n_cards);
     out->reserve_bytes = 0.6e9 + 0.04 * held;
     out->memory_bytes = held + out->reserve_bytes;
     out->fits = out->memory_bytes <= 1e9 * r->card->memory_gb * (1024.0 * 1024 * 1024 / 1e9);

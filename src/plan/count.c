@@ -176,6 +176,7 @@ static QnStatus count_once(const QnModel *m, const QnCountRequest *r, QnDevice *
     out->params = step.params;
     out->macs = step.macs;
     out->matrices = step.matrices;
+    out->tables = step.tables;
     out->trained = step.trained > 0 ? step.trained : step.params;
     out->cache = cache_bytes(step.graph, r->cache_bits);
     QN_TRY_DONE(run_passes(&step, r, d, &order));
@@ -212,6 +213,7 @@ static QnStatus extend_layers(const QnCount *few, const QnCount *more, int64_t l
     *out = (QnCount){ .params = extend(few->params, more->params, times),
                       .macs = extend(few->macs, more->macs, times),
                       .matrices = extend(few->matrices, more->matrices, times),
+                      .tables = few->tables,
                       .trained = extend(few->trained, more->trained, times),
                       .cache = extend(few->cache, more->cache, times),
                       .weights = extend(few->weights, more->weights, times),

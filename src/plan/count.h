@@ -62,6 +62,7 @@ typedef struct QnCount {
     double matrices;     /* those of params that are in matrices */
     double trained;      /* those whose gradients data-parallel devices sum: not what is frozen, nor
                           * rows of large tables */
+    double tables;       /* those of large tables, which devices divide among each other */
     double flops, bytes; /* of all work */
     /* memory, bytes */
     double weights, gradients, optimizer, activations;

@@ -33,8 +33,10 @@ QnMemoryTerms qn_memory_terms(const QnMemoryRequest *r, const QnFleet *f)
                         .gradients = r->count->gradients,
                         .optimizer = r->count->optimizer,
                         .activations = activations_of(r, x) };
+    double divided = r->count->tables / QN_MAX(r->count->params, 1);
+    m.weights *= 1 - divided * (1 - 1.0 / QN_MAX(r->cards, 1));
     if (r->low && r->stack != QN_MEMORY_QUERN) /* and a copy in 16 bits */
-        m.weights += 2 * r->count->params;
+        m.weights += 2 * r->count->trained;
     double held = m.weights + m.gradients + m.optimizer + m.activations;
     if (!r->allocated) {
         m.context = 1e9 * x[QN_FLEET_MEMORY_CONTEXT];

@@ -19,6 +19,7 @@ typedef struct QnMemoryRequest {
     bool images;    /* convolutions, whose maps are changed in place */
     bool detection; /* boxes are proposed, matched and sorted out beside the net */
     bool allocated; /* by tensors alone: no context, no cache of the allocator */
+    int cards;      /* that divide large tables among each other; 0: 1 */
     bool full;      /* the batch is about the largest that fits: the allocator has taken all */
 } QnMemoryRequest;
 

@@ -22,6 +22,7 @@ void qn_offer_memory(const QnJob *job, const QnFleet *f, const QnCount *held, Qn
         narrow.activations /= 2;
     }
     QnMemoryRequest r = { .count = &narrow,
+                          .cards = o->n_cards,
                           .stack = memory_stack(job),
                           .card = o->card,
                           .low = qn_numbers_low(o->numbers, job->train) == 1,

@@ -109,12 +109,15 @@ static void count_params(const QnNet *net, const QnGraph *g, QnStep *out)
         double n = (double)qn_shape_count(s);
         out->params += n;
         out->matrices += s->rank > 1 ? n : 0;
-        out->trained += is_named(net->params[i].name, rows) ? 0 : n;
+        bool table = is_named(net->params[i].name, rows);
+        out->trained += table ? 0 : n;
+        out->tables += table ? n : 0;
     }
     QN_GRAPH_EACH(g, node)
     if (node->op == &qn_op_state && is_named(((const QnStateAttr *)node->attr)->name, idle))
         out->idle += (double)qn_shape_count(&node->out[0].type.shape);
     out->params += out->idle;
+    out->tables += out->tables > 0 ? out->idle : 0;
     out->matrices += out->idle;
 }
 

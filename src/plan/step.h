@@ -9,6 +9,7 @@ typedef struct QnStep {
     double params, macs; /* macs: of the pass forward */
     double matrices;     /* those of params that are in matrices and kernels */
     double idle;         /* those that the graph does not have */
+    double tables;       /* those of tables of which rows are trained where they lie */
     double frozen;       /* those that are not trained */
     double trained;      /* those whose gradients are summed over devices; 0: all */
     /* of graphs that are made elsewhere */

@@ -10,6 +10,7 @@ enum { HEAD = 64, WORDS = 77, EMBEDDED = 4 /* times the channels */, MAX_SKIPS =
 
 typedef struct Unet {
     const QnModel *m;
+    int64_t layers; /* of the last level's transformers; 0: the model's own */
     QnValue *time, *words; /* (B,4*channels), (B,77,context) */
     QnValue *skips[MAX_SKIPS];
     int n;
@@ -100,6 +101,12 @@ static int64_t level_channels(const QnModel *m, int64_t level)
     return m->size[CHANNELS] * times;
 }
 
+static int64_t depth_of(const Unet *u, int64_t level)
+{
+    bool last = level == u->m->size[LEVELS] - 1;
+    return last && u->layers ? u->layers : u->m->size[DEPTH + level];
+}
+
 static QnValue *down(QnNet *net, QnValue *x, Unet *u)
 {
     const QnModel *m = u->m;
@@ -108,7 +115,7 @@ static QnValue *down(QnNet *net, QnValue *x, Unet *u)
         for (int64_t i = 0; i < 2; i++) {
             qn_text_push(net, "down", 2 * level + i);
             x = residual(net, "block", x, level_channels(m, level), u);
-            x = transformer(net, x, m->size[DEPTH + level], u);
+            x = transformer(net, x, depth_of(u, level), u);
             qn_net_pop(net);
             u->skips[u->n++] = x;
         }
@@ -142,7 +149,7 @@ static QnValue *up(QnNet *net, QnValue *x, Unet *u)
             qn_text_push(net, "up", 3 * level + i);
             x = qn_concat(net->g, (QnValue *[]){ x, u->skips[--u->n] }, 2, 1);
             x = residual(net, "block", x, level_channels(m, level), u);
-            x = transformer(net, x, m->size[DEPTH + level], u);
+            x = transformer(net, x, depth_of(u, level), u);
             qn_net_pop(net);
         }
         if (!level)
@@ -168,8 +175,7 @@ static QnValue *step(QnNet *net, const QnModel *m, const QnStepInput *in, int64_
 {
     QnGraph *g = net->g;
     int64_t c = m->size[CHANNELS], last = m->size[LEVELS] - 1;
-    Unet u = { .m = m };
-    (void)layers;
+    Unet u = { .m = m, .layers = layers };
     QnShape packed = QN_SHAPE(in->batch, 4, in->height / 8, in->width / 8);
     QnValue *x = qn_input(g, "x", net->dtype, &packed);
     u.words = qn_input(g, "words", net->dtype, &QN_SHAPE(in->batch, WORDS, m->size[CONTEXT]));
@@ -183,7 +189,7 @@ static QnValue *step(QnNet *net, const QnModel *m, const QnStepInput *in, int64_
     x = down(net, conv(net, "in", x, c, 3, 1), &u);
     qn_net_push(net, "middle");
     x = residual(net, "block1", x, level_channels(m, last), &u);
-    x = transformer(net, x, QN_MAX(m->size[DEPTH + last], 1), &u);
+    x = transformer(net, x, QN_MAX(depth_of(&u, last), 1), &u);
     x = residual(net, "block2", x, level_channels(m, last), &u);
     qn_net_pop(net);
     x = qn_silu(g, qn_nn_group_norm(net, "norm", up(net, x, &u), 32));
@@ -197,9 +203,13 @@ static QnValue *step(QnNet *net, const QnModel *m, const QnStepInput *in, int64_
 static const QnFamily sd = {
     .name = "latent-diffusion", .image = 512, .batch = 16, .step = step, .adam = true
 };
-static const QnFamily xl = {
-    .name = "latent-diffusion", .image = 1024, .batch = 8, .step = step, .adam = true
-};
+/* of three levels, of which the last has as many layers as are equal */
+static const QnFamily xl = { .name = "latent-diffusion",
+                             .image = 1024,
+                             .batch = 8,
+                             .step = step,
+                             .layers = DEPTH + 3,
+                             .adam = true };
 
 static const QnModel models[] = {
     { "stable_diffusion_v2",

@@ -9,7 +9,6 @@
 
 /* x (T,B,I) to (T,B,H); PyTorch's parameters, two biases. */
 QnValue *qn_recurrent_lstm(QnNet *net, const char *name, QnValue *x, int64_t hidden);
-QnValue *qn_recurrent_gru(QnNet *net, const char *name, QnValue *x, int64_t hidden);
 /* Both directions side by side, (T,B,2H). */
 QnValue *qn_recurrent_both(QnNet *net, const char *name, QnValue *x, int64_t hidden);
 /* How many steps a state's weights stand between, by its name; 0: it is not such a state. */
