@@ -10,7 +10,7 @@ enum { HEAD = 64, WORDS = 77, EMBEDDED = 4 /* times the channels */, MAX_SKIPS =
 
 typedef struct Unet {
     const QnModel *m;
-    int64_t layers; /* of the last level's transformers; 0: the model's own */
+    int64_t layers;        /* of the last level's transformers; 0: the model's own */
     QnValue *time, *words; /* (B,4*channels), (B,77,context) */
     QnValue *skips[MAX_SKIPS];
     int n;
