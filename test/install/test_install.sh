@@ -101,6 +101,25 @@ LC_ALL=C comm -23 "$tmp/declared" "$tmp/symbols" >"$tmp/missing"
 LC_ALL=C comm -13 "$tmp/declared" "$tmp/symbols" >"$tmp/extra"
 [ -s "$tmp/extra" ] && { cat "$tmp/extra"; fail "exported but not declared"; }
 
+# The plugin exports its descriptor alone, needs no library of NVIDIA's, holds no copy of ours, and is
+# found by the installed program.
+if [ -f "$build/libquern_cuda.so" ]; then
+    plugin=$(find "$prefix" -name libquern_cuda.so)
+    case $plugin in
+        "$prefix"/lib*/quern/libquern_cuda.so) ;;
+        *) fail "the plugin is at '$plugin', not in lib/quern" ;;
+    esac
+    nm -D --defined-only "$plugin" | awk '{ print $3 }' >"$tmp/exported"
+    [ "$(cat "$tmp/exported")" = qn_plugin ] || { cat "$tmp/exported"; fail "the plugin's exports"; }
+    passes objdump -p "$plugin"
+    grep NEEDED "$tmp/out" | grep -i 'cuda\|nv\|cublas\|quern' && fail "the plugin needs libraries"
+    nm "$plugin" | grep ' qn_op_\| last_error\| qn_text_' && fail "the plugin holds copies"
+    passes env QUERN_LIBCUDA=/nowhere/libcuda.so.1 "$prefix/bin/quern" doctor
+    mv "$tmp/out" "$tmp/doctor"
+    passes grep -qF "$prefix/bin/../${plugin#"$prefix/"}" "$tmp/doctor"
+    passes grep -qF "looked for /nowhere/libcuda.so.1" "$tmp/doctor"
+fi
+
 for file in share/bash-completion/completions/quern share/man/man1/quern.1 \
     share/doc/quern/docs/recipes.md share/doc/quern/examples/train.c; do
     passes find "$prefix/$file"
