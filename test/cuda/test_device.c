@@ -180,6 +180,30 @@ static void test_programs_are_compiled_once_a_machine(void **state)
     assert_int_equal(compiles_of(&fails, "cuda.text"), 1);
 }
 
+/* The real one, if there is any: machine code of the device's architecture, PTX for a newer one. */
+static void test_real_nvrtc_gives_what_drivers_load(void **state)
+{
+    NEEDS_PLUGIN();
+    QnDevice *d;
+    setenv("QUERN_LIBNVRTC", "", 1);
+    setenv("XDG_CACHE_HOME", temp_path("real"), 1);
+    stub_set(&(StubOptions){ 0 });
+    assert_ok(qn_device_open_named("cuda:0", NULL, &d));
+    QnGraph *g = qn_graph_new();
+    QnNode *n = qn_exp(g, qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(5)))->node;
+    const QnKernel *k;
+    assert_ok(qn_select(d, n, NULL, &k));
+    bool found = strcmp(k->name, "cuda.text") == 0;
+    qn_graph_free(g);
+    qn_device_close(d);
+    if (!found)
+        skip_because("no libnvrtc");
+    assert_int_equal(compiles_of(&(StubOptions){ .sm = 90 }, "cuda.text"), 0); /* by the stub */
+    assert_int_equal(compiles_of(&(StubOptions){ .sm = 250 }, "cuda.text"), 0);
+    StubCounts c = counts();
+    assert_true(c.launches > 0);
+}
+
 static void test_without_nvrtc_the_reference_runs(void **state)
 {
     NEEDS_PLUGIN();

@@ -140,6 +140,29 @@ static void test_bf16(void **state)
     check_all(QN_DTYPE_BF16);
 }
 
+/* Asked once a device for each product, however many nodes have it. */
+static void test_choices_are_kept(void **state)
+{
+    QnDevice *d;
+    Product c = products[4];
+    if (!have)
+        skip_because("built without CUDA's headers");
+    stub_set(&(StubOptions){ 0 });
+    assert_ok(qn_device_open_named("cuda:0", NULL, &d));
+    check(d, &c, QN_DTYPE_F32);
+    check(d, &c, QN_DTYPE_F32);
+    assert_int_equal(counts().asked, 1);
+    check(d, &c, QN_DTYPE_F16);
+    assert_int_equal(counts().asked, 2);
+    qn_device_close(d);
+    stub_set(&(StubOptions){ .knows_no_product = true });
+    assert_ok(qn_device_open_named("cuda:0", NULL, &d));
+    c.kernel = "cuda.text"; /* the next best */
+    check(d, &c, QN_DTYPE_F32);
+    qn_device_close(d);
+    assert_nothing_left("after choices");
+}
+
 /* Turing has no products of bf16; without the library, device text runs. */
 static void test_what_is_missing_is_left_out(void **state)
 {

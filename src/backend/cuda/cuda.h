@@ -7,6 +7,7 @@
 #include "backend/cuda/blas.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/nvrtc.h"
+#include "backend/cuda/product.h"
 #include "rt/device.h"
 
 typedef struct QnCudaProgram {
@@ -30,6 +31,7 @@ typedef struct QnCuda { /* QnDevice.impl */
     char rtc_error[QN_ERROR_TEXT_BYTES];
     QnCudaBlas blas; /* handle NULL: there is none, blas_error says why */
     char blas_error[QN_ERROR_TEXT_BYTES];
+    QnCudaChoices choices;
     CUdevice id;
     CUcontext context;
     CUstream stream;

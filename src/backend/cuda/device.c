@@ -75,6 +75,7 @@ static void cuda_close(QnDevice *d)
             c->cu.cuStreamSynchronize(c->stream);
         qn_cuda_programs_free(c);
         qn_cuda_blas_close(&c->blas);
+        qn_free(c->choices.items);
         for (int i = 0; i < QN_CUDA_STAGES; i++) {
             if (c->stage[i].done)
                 c->cu.cuEventDestroy(c->stage[i].done);

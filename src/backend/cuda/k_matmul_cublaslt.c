@@ -1,19 +1,9 @@
-/* matmul by cuBLASLt. Its matrices are column-major: what lies row-major in memory is to it the
- * transpose, so y' (N,M) = b' a' computes y (M,N) = a b, and a bias along N is one of its rows. */
+/* matmul by cuBLASLt: one product, or a batch of them at a stride. */
 #include "backend/cuda/cuda.h"
 
 #include <string.h>
 
 #include "backend/cuda/host.h"
-
-enum { MOST_WORKSPACE = 32 << 20 };
-
-/* The product as matrices in a row: y (m,n) of each of `batch`, a and b at a stride (0: the same).
- */
-typedef struct Product {
-    int64_t m, n, k, batch, stride_a, stride_b;
-    bool trans_a, trans_b, has_bias;
-} Product;
 
 static bool flag_of(const QnNode *n, const char *name)
 {
@@ -48,14 +38,15 @@ static const char *check_bias(const QnNode *n)
     return is_row ? NULL : "cublasLt adds a bias that is one row";
 }
 
-static const char *find_product(const QnNode *n, Product *p)
+static const char *find_product(const QnNode *n, QnCudaProduct *p)
 {
     const QnShape *a = &n->in[0]->type.shape, *b = &n->in[1]->type.shape;
     const QnShape *y = &n->out[0].type.shape;
     bool full_a, full_b;
-    *p = (Product){ .trans_a = flag_of(n, "trans_a"),
-                    .trans_b = flag_of(n, "trans_b"),
-                    .has_bias = n->n_in > 2 && n->in[2] };
+    *p = (QnCudaProduct){ .trans_a = flag_of(n, "trans_a"),
+                          .trans_b = flag_of(n, "trans_b"),
+                          .has_bias = n->n_in > 2 && n->in[2],
+                          .dtype = n->out[0].type.dtype };
     p->m = y->dim[y->rank - 2];
     p->n = y->dim[y->rank - 1];
     p->k = a->dim[a->rank - (p->trans_a ? 2 : 1)];
@@ -79,8 +70,9 @@ static const char *find_product(const QnNode *n, Product *p)
 
 static const char *blas_accepts(const QnNode *n, const QnKernelEnv *env)
 {
-    const QnCuda *c = env->impl;
-    Product p;
+    QnCuda *c = env->impl;
+    QnCudaProduct p;
+    const QnCudaChoice *choice;
     if (strcmp(n->op->name, "matmul"))
         return "another operator's";
     if (!c->blas.handle)
@@ -94,127 +86,42 @@ static const char *blas_accepts(const QnNode *n, const QnKernelEnv *env)
         if (n->in[i] && n->in[i]->type.layout != QN_LAYOUT_PLAIN)
             return "reads only the plain layout";
     }
-    return find_product(n, &p);
+    const char *reason = find_product(n, &p);
+    if (reason)
+        return reason;
+    if (qn_cuda_enter(c) != QN_OK ||
+        qn_cuda_product_choose(&c->blas, &c->choices, &p, &choice) != QN_OK)
+        return "cublasLt failed when it was asked for an algorithm";
+    return choice->is_known ? NULL : "cublasLt knows no algorithm for this product";
 }
 
 typedef struct BlasState {
-    cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, y;
+    QnCudaProductDesc d;
     cublasLtMatmulAlgo_t algo;
     bool has_bias;
 } BlasState;
 
-static QnStatus set_desc(const QnCudaBlas *blas, BlasState *s, const Product *p,
-                         cudaDataType_t type)
-{
-    cublasOperation_t op_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N; /* of the first operand, b */
-    cublasOperation_t op_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t with = p->has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    int32_t bias_type = type;
-    QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescCreate(&s->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_TRANSA,
-                                                          &op_a, sizeof op_a));
-    QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_TRANSB,
-                                                          &op_b, sizeof op_b));
-    QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
-                                                          &with, sizeof with));
-    QN_CUDA_BLAS_TRY(blas,
-                     cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
-                                                    &bias_type, sizeof bias_type));
-    s->has_bias = p->has_bias;
-    return QN_OK;
-}
-
-/* A row-major matrix of so many rows and columns in memory. */
-static QnStatus set_layout(const QnCudaBlas *blas, cublasLtMatrixLayout_t *out, cudaDataType_t type,
-                           int64_t rows, int64_t cols, int64_t batch, int64_t stride)
-{
-    int32_t count = (int32_t)batch;
-    QN_CUDA_BLAS_TRY(blas,
-                     cublasLtMatrixLayoutCreate(out, type, (uint64_t)cols, (uint64_t)rows, cols));
-    QN_CUDA_BLAS_TRY(blas, cublasLtMatrixLayoutSetAttribute(
-                               *out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
-    QN_CUDA_BLAS_TRY(
-        blas, cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                               &stride, sizeof stride));
-    return QN_OK;
-}
-
-/* The library's own choice, among algorithms whose sums have one order. */
-static QnStatus ask(const QnCudaBlas *blas, const BlasState *s, cublasLtMatmulPreference_t want,
-                    cublasLtMatmulHeuristicResult_t *found)
-{
-    size_t workspace = MOST_WORKSPACE;
-    uint32_t schemes =
-        CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-    int n = 0;
-    QN_CUDA_BLAS_TRY(
-        blas, cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                   &workspace, sizeof workspace));
-    QN_CUDA_BLAS_TRY(
-        blas, cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                                   &schemes, sizeof schemes));
-    QN_CUDA_BLAS_TRY(blas, cublasLtMatmulAlgoGetHeuristic(blas->handle, s->desc, s->b, s->a, s->y,
-                                                          s->y, want, 1, found, &n));
-    if (n < 1 || found->state != CUBLAS_STATUS_SUCCESS)
-        return qn_fail(QN_EUNSUPPORTED, "cublasLt knows no algorithm for this product");
-    return QN_OK;
-}
-
-static QnStatus choose(const QnCudaBlas *blas, BlasState *s, size_t *workspace_bytes)
-{
-    cublasLtMatmulPreference_t want;
-    cublasLtMatmulHeuristicResult_t found = { 0 };
-    QN_CUDA_BLAS_TRY(blas, cublasLtMatmulPreferenceCreate(&want));
-    QnStatus st = ask(blas, s, want, &found);
-    blas->cublasLtMatmulPreferenceDestroy(want);
-    s->algo = found.algo;
-    *workspace_bytes = found.workspaceSize;
-    return st;
-}
-
-static void state_free(const QnCudaBlas *blas, BlasState *s)
-{
-    cublasLtMatrixLayout_t layouts[] = { s->a, s->b, s->y };
-    for (int i = 0; i < QN_COUNT(layouts); i++) {
-        if (layouts[i])
-            blas->cublasLtMatrixLayoutDestroy(layouts[i]);
-    }
-    if (s->desc)
-        blas->cublasLtMatmulDescDestroy(s->desc);
-    qn_free(s);
-}
-
-static QnStatus make(const QnCudaBlas *blas, BlasState *s, const Product *p, QnDtype dtype,
-                     size_t *workspace_bytes)
-{
-    cudaDataType_t type = dtype == QN_DTYPE_F16    ? CUDA_R_16F
-                          : dtype == QN_DTYPE_BF16 ? CUDA_R_16BF
-                                                   : CUDA_R_32F;
-    QN_TRY(set_desc(blas, s, p, type));
-    QN_TRY(set_layout(blas, &s->a, type, p->trans_a ? p->k : p->m, p->trans_a ? p->m : p->k,
-                      p->batch, p->stride_a));
-    QN_TRY(set_layout(blas, &s->b, type, p->trans_b ? p->n : p->k, p->trans_b ? p->k : p->n,
-                      p->batch, p->stride_b));
-    QN_TRY(set_layout(blas, &s->y, type, p->m, p->n, p->batch, p->m * p->n));
-    return choose(blas, s, workspace_bytes);
-}
-
 static QnStatus blas_prepare(QnPrepared *p)
 {
     QnCuda *c = p->env->impl;
-    Product product;
+    QnCudaProduct product;
+    const QnCudaChoice *choice;
     find_product(p->node, &product);
     QN_TRY(qn_cuda_enter(c));
+    QN_TRY(qn_cuda_product_choose(&c->blas, &c->choices, &product, &choice));
     BlasState *s = qn_alloc(sizeof *s);
     if (!s)
         return QN_ENOMEM;
-    QnStatus st = make(&c->blas, s, &product, p->node->out[0].type.dtype, &p->workspace_bytes);
-    if (st != QN_OK)
-        state_free(&c->blas, s);
-    else
-        p->state = s;
-    return st;
+    s->algo = choice->algo;
+    s->has_bias = product.has_bias;
+    QnStatus st = qn_cuda_product_init(&c->blas, &product, &s->d);
+    if (st != QN_OK) {
+        qn_free(s);
+        return st;
+    }
+    p->workspace_bytes = choice->workspace_bytes;
+    p->state = s;
+    return QN_OK;
 }
 
 static QnStatus blas_run(const QnPrepared *p, const void *const *in, void *const *out,
@@ -225,12 +132,12 @@ static QnStatus blas_run(const QnPrepared *p, const void *const *in, void *const
     const float one = 1, zero = 0;
     QN_TRY(qn_cuda_enter(c));
     if (s->has_bias)
-        QN_CUDA_BLAS_TRY(&c->blas,
-                         cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                        &in[2], sizeof in[2]));
+        QN_CUDA_BLAS_TRY(&c->blas, cublasLtMatmulDescSetAttribute(s->d.desc,
+                                                                  CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                                  &in[2], sizeof in[2]));
     QN_CUDA_BLAS_TRY(&c->blas,
-                     cublasLtMatmul(c->blas.handle, s->desc, &one, in[1], s->b, in[0], s->a, &zero,
-                                    out[0], s->y, out[0], s->y, &s->algo, workspace,
+                     cublasLtMatmul(c->blas.handle, s->d.desc, &one, in[1], s->d.b, in[0], s->d.a,
+                                    &zero, out[0], s->d.y, out[0], s->d.y, &s->algo, workspace,
                                     p->workspace_bytes, (cudaStream_t)c->stream));
     return QN_OK;
 }
@@ -238,8 +145,10 @@ static QnStatus blas_run(const QnPrepared *p, const void *const *in, void *const
 static void blas_fini(QnPrepared *p)
 {
     QnCuda *c = p->env->impl;
-    if (p->state)
-        state_free(&c->blas, p->state);
+    BlasState *s = p->state;
+    if (s)
+        qn_cuda_product_fini(&c->blas, &s->d);
+    qn_free(s);
 }
 
 const QnKernel qn_kernel_cuda_matmul_cublaslt = {

@@ -180,6 +180,10 @@ STUB_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     if (!h || !want || asked < 1 || c != y ||
         !fits((Desc *)(void *)desc, (Layout *)(void *)a, (Layout *)(void *)b, (Layout *)(void *)y))
         return CUBLAS_STATUS_INVALID_VALUE;
+    stub.counts.asked++;
+    *n = 0;
+    if (stub.options.knows_no_product)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     results[0] = (cublasLtMatmulHeuristicResult_t){ .workspaceSize = 4096 };
     *n = 1;
     return CUBLAS_STATUS_SUCCESS;

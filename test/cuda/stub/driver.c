@@ -15,7 +15,7 @@ STUB_API void stub_set(const StubOptions *options)
     stub.options = *options;
     stub.calls = 0;
     stub.counts.calls = stub.counts.launches = stub.counts.replays = stub.counts.compiles = 0;
-    stub.counts.products = 0;
+    stub.counts.products = stub.counts.asked = 0;
 }
 
 STUB_API void stub_get(StubCounts *counts);

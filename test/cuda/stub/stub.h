@@ -14,6 +14,7 @@ typedef struct StubOptions {
     int newest_arch;                 /* that NVRTC knows, 0: 121 */
     int64_t memory_bytes;            /* of the device, 0: 1 GiB */
     bool runs_kernels;               /* otherwise launches are counted */
+    bool knows_no_product;           /* cublasLt has no algorithm */
     const char *fail_call;           /* NULL: any but those that give something back */
     int64_t fail_at;                 /* the n-th such call, from 1; 0: none */
     int fail_error;
@@ -21,8 +22,8 @@ typedef struct StubOptions {
 
 typedef struct StubCounts {
     int64_t memory, memory_bytes, pinned, contexts, streams, events, modules, graphs, execs,
-        programs, blas;                                   /* alive */
-    int64_t calls, launches, replays, compiles, products; /* made, all together */
+        programs, blas;                                          /* alive */
+    int64_t calls, launches, replays, compiles, products, asked; /* made, all together */
 } StubCounts;
 
 /* Exported by the library; also counts all calls from 0 again. */

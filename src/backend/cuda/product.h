@@ -1,0 +1,43 @@
+/* A matrix product as cuBLASLt takes it. Its matrices are column-major: what lies row-major in
+ * memory is to it the transpose, so y' (N,M) = b' a' computes y (M,N) = a b, and a bias along N is
+ * a column's. */
+#ifndef QN_BACKEND_CUDA_PRODUCT_H
+#define QN_BACKEND_CUDA_PRODUCT_H
+
+#include "backend/cuda/blas.h"
+
+/* y (m,n) of each of `batch`, one after the other; a and b at a stride (0: the same for all). */
+typedef struct QnCudaProduct {
+    int64_t m, n, k, batch, stride_a, stride_b;
+    bool trans_a, trans_b, has_bias;
+    QnDtype dtype;
+} QnCudaProduct;
+
+/* The library's own choice for a product, asked once a device. */
+typedef struct QnCudaChoice {
+    QnCudaProduct product;
+    bool is_known; /* false: it has no algorithm */
+    cublasLtMatmulAlgo_t algo;
+    size_t workspace_bytes;
+} QnCudaChoice;
+
+typedef struct QnCudaChoices {
+    QnCudaChoice *items;
+    int64_t n, cap;
+} QnCudaChoices;
+
+typedef struct QnCudaProductDesc {
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t a, b, y;
+} QnCudaProductDesc;
+
+/* On failure nothing is left to be freed. */
+QnStatus qn_cuda_product_init(const QnCudaBlas *blas, const QnCudaProduct *p,
+                              QnCudaProductDesc *out);
+void qn_cuda_product_fini(const QnCudaBlas *blas, QnCudaProductDesc *d);
+
+/* Borrowed until the next call. */
+QnStatus qn_cuda_product_choose(const QnCudaBlas *blas, QnCudaChoices *choices,
+                                const QnCudaProduct *p, const QnCudaChoice **out);
+
+#endif
