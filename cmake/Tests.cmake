@@ -91,7 +91,9 @@ if(TARGET quern_cuda)
     set_target_properties(quern_cuda_stub PROPERTIES OUTPUT_NAME cuda_stub
                           LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test")
     target_compile_options(quern_cuda_stub PRIVATE ${quern_warnings} -Wno-missing-prototypes)
-    target_include_directories(quern_cuda_stub PRIVATE "${PROJECT_SOURCE_DIR}/test")
+    target_include_directories(quern_cuda_stub PRIVATE "${PROJECT_SOURCE_DIR}/test"
+                               "${PROJECT_SOURCE_DIR}/src")
+    target_compile_definitions(quern_cuda_stub PRIVATE "STUB_SOURCES=\"${PROJECT_SOURCE_DIR}/src\"")
     target_include_directories(quern_cuda_stub SYSTEM PRIVATE "${quern_cuda_include}")
     target_link_libraries(quern_cuda_stub PRIVATE ${CMAKE_DL_LIBS})
 endif()

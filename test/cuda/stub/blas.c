@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "cuda/stub/stream.h"
 
 typedef struct Desc {
@@ -191,27 +192,19 @@ STUB_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
 
 static float load(const Layout *t, uint64_t at, int64_t i)
 {
-    uint32_t u;
-    float f;
     if (t->type == CUDA_R_32F)
         return ((const float *)(uintptr_t)at)[i];
-    if (t->type == CUDA_R_16F)
-        return (float)((const _Float16 *)(uintptr_t)at)[i];
-    u = (uint32_t)((const uint16_t *)(uintptr_t)at)[i] << 16;
-    memcpy(&f, &u, 4);
-    return f;
+    uint16_t h = ((const uint16_t *)(uintptr_t)at)[i];
+    return t->type == CUDA_R_16F ? qn_f16_to_f32(h) : qn_bf16_to_f32(h);
 }
 
 static void store(const Layout *t, uint64_t at, int64_t i, float f)
 {
-    uint32_t u;
-    memcpy(&u, &f, 4);
     if (t->type == CUDA_R_32F)
         ((float *)(uintptr_t)at)[i] = f;
-    else if (t->type == CUDA_R_16F)
-        ((_Float16 *)(uintptr_t)at)[i] = (_Float16)f;
     else
-        ((uint16_t *)(uintptr_t)at)[i] = (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+        ((uint16_t *)(uintptr_t)at)[i] =
+            t->type == CUDA_R_16F ? qn_f32_to_f16(f) : qn_f32_to_bf16(f);
 }
 
 static void multiply(const uint64_t *args)

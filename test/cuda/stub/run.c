@@ -39,8 +39,9 @@ static const char prelude[] =
     "static inline uint as_uint(float x) { union { float f; uint u; } v = { x }; return v.u; }\n"
     "static inline float as_float(uint x) { union { uint u; float f; } v = { x }; return v.f; }\n"
     "#define mul_hi(a, b) ((uint)(((ulong)(a) * (b)) >> 32))\n"
-    "typedef _Float16 half;\n#define vload_half(i, p) ((float)(p)[i])\n"
-    "#define vstore_half_rte(v, i, p) ((p)[i] = (_Float16)(v))\n";
+    "#include \"base/half.h\"\ntypedef unsigned short half;\n"
+    "#define vload_half(i, p) qn_f16_to_f32((p)[i])\n"
+    "#define vstore_half_rte(v, i, p) ((p)[i] = qn_f32_to_f16(v))\n";
 
 /* ---- the arguments of each kernel, from the preprocessed text ---- */
 
@@ -127,7 +128,7 @@ static bool build(const char *dir, const char *text)
         return false;
     fprintf(f, "%s%s\n#ifdef CALLS\n#include \"calls.c\"\n#endif\n", prelude, text);
     fclose(f);
-    if (!shell(dir, "${CC:-cc} -std=gnu11 -w -E -P k.c -o k.i"))
+    if (!shell(dir, "${CC:-cc} -std=gnu11 -w -I'" STUB_SOURCES "' -E -P k.c -o k.i"))
         return false;
     snprintf(path, sizeof path, "%s/k.i", dir);
     char *preprocessed = read_all(path);
@@ -138,6 +139,7 @@ static bool build(const char *dir, const char *text)
     if (f)
         fclose(f);
     return ok && shell(dir, "${CC:-cc} -std=gnu11 -w -O1 -ffp-contract=off -fPIC -shared -DCALLS "
+                            "-I'" STUB_SOURCES "' "
                             "-D__kernel= k.c -o k.so -lm");
 }
 
