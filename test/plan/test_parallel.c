@@ -180,6 +180,42 @@ static void test_published(void **state)
     }
 }
 
+/* MosaicML's table of MPT: fully sharded on up to 512 devices, none of it in the fit. */
+static void test_sharded(void **state)
+{
+    static const struct {
+        const char *model, *gpu, *flag;
+        int n;
+        int64_t batch;
+        double tokens_s;
+    } rows[] = {
+        { "mpt_70b", "H100 SXM5 80GB", "accum=1 gbs=4096 shard=FULL_SHARD act_ckpt=True", 512, 8,
+          515636 },
+        { "mpt_30b", "H100 SXM5 80GB", "accum=1 gbs=2048 shard=FULL_SHARD act_ckpt=True", 256, 8,
+          550022 },
+        { "mpt_13b", "A100 SXM4 40GB", "accum=1 gbs=2048 shard=FULL_SHARD act_ckpt=True", 128, 16,
+          252444 },
+        { "mpt_3b", "A100 SXM4 40GB", "accum=1 gbs=384 shard=FULL_SHARD act_ckpt=False", 64, 6,
+          623167 },
+    };
+    Fixture *f = *state;
+    for (int i = 0; i < QN_COUNT(rows); i++) {
+        QnPublished p;
+        QnPublishedText text = { .numbers = QN_NUMBERS_BF16_AMP,
+                                 .n_cards = rows[i].n,
+                                 .batch = rows[i].batch,
+                                 .sequence = 2048,
+                                 .framework = "MosaicML Composer/llm-foundry FSDP",
+                                 .flag = rows[i].flag };
+        assert_ok(qn_catalogue_find(&f->catalogue, rows[i].gpu, &text.card));
+        assert_ok(qn_model_find(rows[i].model, &text.model));
+        assert_null(qn_published_read(&text, f->arena, f->counts, &p));
+        assert_int_equal(p.sharding.zero, 3);
+        QnParallelResult r = step_of(f, &p.split, &p.sharding, &p.training);
+        assert_true(fabs(qn_published_tokens(&p) / r.step_s / rows[i].tokens_s - 1) < 0.1);
+    }
+}
+
 static void test_texts(void **state)
 {
     Fixture *f = *state;
