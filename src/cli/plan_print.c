@@ -56,10 +56,18 @@ static void put_fit(QnStr *cell, const QnOffer *o)
         qn_str_printf(cell, "no: %.3gx, %s", part, o->term);
 }
 
+/* "0.0012", "7.84", "12345" */
+static const char *usd_text(double usd, char out[QN_STR_NUMBER])
+{
+    snprintf(out, QN_STR_NUMBER, usd < 0.1 ? "%.2g" : usd < 1e4 ? "%.2f" : "%.0f", usd);
+    return out;
+}
+
 static void put_money(QnStr *cell, double usd)
 {
+    char text[QN_STR_NUMBER];
     if (usd > 0)
-        qn_str_printf(cell, usd < 0.1 ? "$%.2g" : usd < 1e4 ? "$%.2f" : "$%.0f", usd);
+        qn_str_printf(cell, "$%s", usd_text(usd, text));
     else
         qn_str_add(cell, "?");
 }
@@ -168,9 +176,23 @@ static void print_settings(const QnPlanTable *t, const QnOffer *o)
         printf(", each device held to %.0f W", o->cap * o->card->tdp_w);
     if (o->n_cards > 1)
         printf(", data parallel over %d%s", o->n_cards, o->shard ? ", sharded" : "");
-    if (t->job.train && !t->job.feed.workers && t->job.model->family->image)
+    bool pictures = !t->subject.recipe || t->subject.recipe->data.format == QN_DATA_FOLDER;
+    if (t->job.train && !t->job.feed.workers && t->job.model->family->image && pictures)
         printf("; %.0f threads that decode %.0f pictures a second each keep it busy",
                QN_MAX(1, o->items_s / t->job.feed.rate + 0.5), t->job.feed.rate);
+    printf("\n");
+}
+
+/* A given recipe at these settings. */
+static void print_train(const QnPlanTable *t, const QnOffer *o)
+{
+    char settings[QN_PLAN_SETTINGS][QN_PLAN_SETTING];
+    if (!t->subject.recipe || !t->job.train)
+        return;
+    int n = qn_plan_recipe_settings(t, o, settings);
+    printf("  quern train %s --set", t->subject.recipe->path);
+    for (int i = 0; i < n; i++)
+        printf(" %s", settings[i]);
     printf("\n");
 }
 
@@ -192,7 +214,7 @@ static void print_chance(const QnPlanTable *t, const QnOffer *o)
 {
     const QnJob *job = &t->job;
     const QnOffer *safe = NULL;
-    char name[QN_PLAN_NAME];
+    char name[QN_PLAN_NAME], usd[QN_STR_NUMBER];
     double chance = qn_advice_chance(job, o);
     if (!(job->deadline_s > 0))
         return;
@@ -205,14 +227,15 @@ static void print_chance(const QnPlanTable *t, const QnOffer *o)
             safe = other;
     }
     if (safe)
-        printf("; %s is %.0f %%, for %.2f USD", qn_plan_name(safe, name),
-               100 * qn_advice_chance(job, safe), safe->usd);
+        printf("; %s is %.0f %%, for %s USD", qn_plan_name(safe, name),
+               100 * qn_advice_chance(job, safe), usd_text(safe->usd, usd));
     printf("\n");
 }
 
 static void print_best(const QnPlanTable *t, const QnOffer *o)
 {
-    char name[QN_PLAN_NAME], time[QN_STR_NUMBER], low[QN_STR_NUMBER], high[QN_STR_NUMBER];
+    char name[QN_PLAN_NAME], time[QN_STR_NUMBER], low[QN_STR_NUMBER], high[QN_STR_NUMBER],
+        usd[QN_STR_NUMBER];
     double hours_low = o->hours * o->items_s / o->high_s,
            hours_high = o->hours * o->items_s / o->low_s;
     if (t->job.items > 0) {
@@ -221,7 +244,7 @@ static void print_best(const QnPlanTable *t, const QnOffer *o)
                qn_str_duration(low, (int64_t)(hours_low * 3.6e12)),
                qn_str_duration(high, (int64_t)(hours_high * 3.6e12)), o->kwh);
         if (o->usd > 0)
-            printf(", %.2f USD (%s)", o->usd, o->rented ? "rented" : "owned");
+            printf(", %s USD (%s)", usd_text(o->usd, usd), o->rented ? "rented" : "owned");
     } else {
         printf("\ntake %s: %s %s a second", qn_plan_name(o, name), qn_str_si(time, o->items_s),
                things(t));
@@ -232,6 +255,7 @@ static void print_best(const QnPlanTable *t, const QnOffer *o)
     printf(": %s; limited by %s\n", why_best(t, o), qn_offer_limit(o));
     print_chance(t, o);
     print_settings(t, o);
+    print_train(t, o);
     if (t->job.generate)
         printf(
             "  answers of %lld tokens to prompts of %lld: the first token after %.3g ms, then one "
@@ -243,13 +267,13 @@ static void print_best(const QnPlanTable *t, const QnOffer *o)
 
 static void print_other(const QnPlanTable *t, const char *what, const QnOffer *o)
 {
-    char name[QN_PLAN_NAME], text[QN_STR_NUMBER];
+    char name[QN_PLAN_NAME], text[QN_STR_NUMBER], usd[QN_STR_NUMBER];
     printf("%s is %s: %s %s a second", what, qn_plan_name(o, name), qn_str_si(text, o->items_s),
            things(t));
     if (t->job.items > 0) {
         printf(", %s", qn_str_duration(text, (int64_t)(o->hours * 3.6e12)));
         if (o->usd > 0)
-            printf(", %.2f USD", o->usd);
+            printf(", %s USD", usd_text(o->usd, usd));
     }
     printf("\n");
 }
@@ -274,14 +298,14 @@ static void print_others(const QnPlanTable *t, const QnOffer *best)
 
 static void print_remedy(const QnPlanTable *t, const QnRemedy *r)
 {
-    char rate[QN_STR_NUMBER], time[QN_STR_NUMBER], name[QN_PLAN_NAME];
+    char rate[QN_STR_NUMBER], time[QN_STR_NUMBER], name[QN_PLAN_NAME], usd[QN_STR_NUMBER];
     const QnOffer *o = &r->offer;
     printf("  %s with %s: %.0f %% of its memory, %s %s a second", qn_plan_name(o, name), r->text,
            100 * o->cost.memory_bytes / qn_offer_room(o), qn_str_si(rate, o->items_s), things(t));
     if (t->job.items > 0)
         printf(", %s", qn_str_duration(time, (int64_t)(o->hours * 3.6e12)));
     if (o->usd > 0)
-        printf(", %.2f USD", o->usd);
+        printf(", %s USD", usd_text(o->usd, usd));
     else if (o->usd_per_hour > 0)
         printf(", %.2f USD an hour", o->usd_per_hour);
     printf("\n");

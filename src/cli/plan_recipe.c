@@ -81,21 +81,29 @@ static QnStatus set_absolute_model(const QnRecipe *r, char **text)
     return st;
 }
 
+int qn_plan_recipe_settings(const QnPlanTable *t, const QnOffer *o,
+                            char out[QN_PLAN_SETTINGS][QN_PLAN_SETTING])
+{
+    int n = 0;
+    int64_t workers = workers_needed(t, o);
+    snprintf(out[n++], QN_PLAN_SETTING, "train.batch=%lld", (long long)o->batch);
+    snprintf(out[n++], QN_PLAN_SETTING, "train.accumulate=%lld", (long long)o->accumulate);
+    snprintf(out[n++], QN_PLAN_SETTING, "train.precision=%s", recipe_precision(o->numbers));
+    if (o->recompute)
+        snprintf(out[n++], QN_PLAN_SETTING, "compile.memory_budget_mib=%lld",
+                 (long long)budget_mib(o));
+    if (workers && t->subject.recipe->data.format == QN_DATA_FOLDER)
+        snprintf(out[n++], QN_PLAN_SETTING, "data.workers=%lld", (long long)workers);
+    return n;
+}
+
 static QnStatus change_recipe(const QnPlanTable *t, const QnOffer *o, QnStr *s)
 {
-    char settings[8][64];
-    const char *list[8];
-    int n = 0;
+    char settings[QN_PLAN_SETTINGS][QN_PLAN_SETTING];
+    const char *list[QN_PLAN_SETTINGS];
+    int n = qn_plan_recipe_settings(t, o, settings);
     QnRecipe *r;
     char *text;
-    int64_t workers = workers_needed(t, o);
-    snprintf(settings[n++], 64, "train.batch=%lld", (long long)o->batch);
-    snprintf(settings[n++], 64, "train.accumulate=%lld", (long long)o->accumulate);
-    snprintf(settings[n++], 64, "train.precision=%s", recipe_precision(o->numbers));
-    if (o->recompute)
-        snprintf(settings[n++], 64, "compile.memory_budget_mib=%lld", (long long)budget_mib(o));
-    if (workers && t->subject.recipe->data.format == QN_DATA_FOLDER)
-        snprintf(settings[n++], 64, "data.workers=%lld", (long long)workers);
     for (int i = 0; i < n; i++)
         list[i] = settings[i];
     QN_TRY(qn_recipe_open(t->subject.recipe->path, list, n, &r));

@@ -93,6 +93,12 @@ grep -q "^# Data parallel over 4 devices" "$dir/tf.yaml" && grep -q "^# Products
     grep -q "memory_budget_mib" "$dir/tf.yaml" || { echo "tf.yaml:"; cat "$dir/tf.yaml"; failed=1; }
 "$quern" train "$dir/tf.yaml" -o "$dir/run2" --set train.epochs=1 >"$out" 2>&1 ||
     { echo "quern train $dir/tf.yaml:"; tail -5 "$out"; failed=1; }
+# What it prints as a command runs as it stands.
+"$quern" plan "$dir/small.yaml" --gpu "RTX 4090" --batch 16 --accumulate 3 >"$out" 2>&1
+line=$(sed -n 's/^  quern train //p' "$out")
+[ "$line" = "$dir/small.yaml --set train.batch=16 train.accumulate=3 train.precision=bf16" ] ||
+    { echo "the command is: $line"; failed=1; }
+"$quern" train $line -o "$dir/run5" >"$out" 2>&1 || { tail -5 "$out"; failed=1; }
 # A model by name: the text is trained on at a size that is quick.
 yes 'to be, or not to be' | head -50 >"$dir/text.txt"
 expect 0 "wrote $dir/gpt.yaml" gpt2 --gpu "RTX 4090" --batch 2 --sequence 16 --tokens 64 \
