@@ -4,6 +4,7 @@
 #include "base/chart.h"
 #include "base/term.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -188,6 +189,8 @@ static void print_best(const QnClusterPlan *p)
            fast->n, p->job.mtbf_hours, fast->failures_day,
            qn_str_duration(write, (int64_t)(1e9 * fast->checkpoint_s)),
            qn_str_duration(interval, (int64_t)(1e9 * fast->interval_s)), 100 * fast->lost);
+    printf("80 %% of the measured steps that this is fitted to lie within %.0f %%\n",
+           100 * (exp(p->coefs.fleet.x[QN_FLEET_PARALLEL_SPREAD]) - 1));
     if (p->job.items > 0)
         printf("the run takes %s kWh on %d devices, %s kWh on %d, with their machines\n",
                qn_str_si(write, cheap->kwh), cheap->n, qn_str_si(interval, fast->kwh), fast->n);
@@ -283,7 +286,10 @@ static QnStatus json_point(const QnClusterPlan *p, const QnClusterPoint *at)
     if (at->found) {
         const QnParallelResult *r = &at->step;
         qn_json_put_double(&w, "step_ms", 1e3 * r->step_s);
+        double spread = p->coefs.fleet.x[QN_FLEET_PARALLEL_SPREAD];
         qn_json_put_double(&w, "throughput", at->items_s);
+        qn_json_put_double(&w, "throughput_low", at->items_s * exp(-spread));
+        qn_json_put_double(&w, "throughput_high", at->items_s * exp(spread));
         qn_json_put_double(&w, "mfu", r->mfu);
         qn_json_put_double(&w, "efficiency", at->efficiency);
         qn_json_put_double(&w, "exposed", r->exposed);
