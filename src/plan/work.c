@@ -149,6 +149,13 @@ static bool is_sort(const QnOp *op)
     return op == &qn_op_sort || op == &qn_op_topk || op == &qn_op_cumsum || op == &qn_op_cumprod;
 }
 
+/* Bytes of operands that stand twice among a node's: keys that are values too. */
+static double bytes_twice(const QnNode *node)
+{
+    bool twice = node->op == &qn_op_attention && node->in[1] == node->in[2];
+    return twice ? (double)qn_type_bytes(&node->in[1]->type) : 0;
+}
+
 /* What is stored in fewer bits than it is computed with is read in fewer bytes. */
 static double bytes_spared(const QnNode *node, const QnCountRequest *r)
 {
@@ -176,7 +183,7 @@ QnWork qn_work_of(const QnPlanStep *s, const QnCountRequest *r)
     QnWork w = { .kind = QN_WORK_MOVE,
                  .op = op->name,
                  .flops = s->cost.flops,
-                 .read = s->cost.bytes_read - bytes_spared(s->node, r),
+                 .read = s->cost.bytes_read - bytes_spared(s->node, r) - bytes_twice(s->node),
                  .written = s->cost.bytes_written,
                  .count = 1 };
     int64_t steps = op == &qn_op_matmul ? steps_of(s->node) : 0;

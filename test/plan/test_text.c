@@ -142,6 +142,20 @@ static void test_experts(void **state)
     assert_near(products(few), 2 * 12.75e9, 0.02);
 }
 
+/* Layers with a window keep no more than that, and one head of short vectors is read once. */
+static void test_kept(void **state)
+{
+    Fixture *f = *state;
+    QnCountRequest r = { .batch = 1, .low = 2, .generate = true, .context = 8192 };
+    const double token = 2.0 * 62 * 16 * 128 * 2; /* bytes of keys and values */
+    assert_near(count(f, "gemma-3-27b-it", r)->cache, token * (0.83 * 1024 + 0.17 * 8192), 0.01);
+    const QnCount *c = count(f, "deepseek-v2-lite", r);
+    assert_near(c->cache, 27.0 * 2 * 576 * 8193, 1e-6);
+    for (int64_t i = 0; i < c->n_work; i++)
+        if (c->work[i].kind == QN_WORK_ATTENTION)
+            assert_near(c->work[i].read, 2 * 576 * (8193 + 16), 0.01);
+}
+
 /* Adapters alone have gradients and moments; rows of tables are trained where they lie. */
 static void test_partly_trained(void **state)
 {

@@ -18,6 +18,13 @@ enum {
         name, &qn_family_decoder, { l, w, h, kv, hidden, words, 0, flags, head }, params,          \
             "released weights"                                                                     \
     }
+/* the same where so many percent of the layers see no further than a window */
+#define WINDOWED(name, l, w, h, kv, hidden, words, flags, head, window, local, params)             \
+    {                                                                                              \
+        name, &qn_family_decoder,                                                                  \
+            { l, w, h, kv, hidden, words, 0, flags, head, 0, 0, 0, 0, 0, window, local }, params,  \
+            "released weights"                                                                     \
+    }
 /* the same with experts: how many, of a token, what all go through, and the first layer */
 #define EXPERTS(name, l, w, h, kv, hidden, words, flags, head, n, active, shared, dense, params)   \
     {                                                                                              \
@@ -51,17 +58,25 @@ static const QnModel models[] = {
           ONE_NORM | QN_DECODER_TWO_NORMS | QN_DECODER_TIED, 0, 41303),
     PLAIN("gemma_2b", 18, 2048, 8, 1, 16384, 256000, GEMMA, 256, 2506),
     PLAIN("gemma-7b", 28, 3072, 16, 0, 24576, 256000, GEMMA, 256, 8538),
-    PLAIN("gemma-2-9b", 42, 3584, 16, 8, 14336, 256000, GEMMA2, 256, 9242),
-    PLAIN("gemma-2-27b", 46, 4608, 32, 16, 36864, 256000, GEMMA2, 128, 27227),
+    WINDOWED("gemma-2-9b", 42, 3584, 16, 8, 14336, 256000, GEMMA2, 256, 4096, 50, 9242),
+    WINDOWED("gemma-2-27b", 46, 4608, 32, 16, 36864, 256000, GEMMA2, 128, 4096, 50, 27227),
     /* of Gemma 3 the text model; what sees images is apart */
-    PLAIN("gemma-3-4b-it", 34, 2560, 8, 4, 10240, 262208, GEMMA3, 256, 3880),
-    PLAIN("gemma-3-12b-it", 48, 3840, 16, 8, 15360, 262208, GEMMA3, 256, 11766),
-    PLAIN("gemma-3-27b-it", 62, 5376, 32, 16, 21504, 262208, GEMMA3, 128, 27009),
+    WINDOWED("gemma-3-4b-it", 34, 2560, 8, 4, 10240, 262208, GEMMA3, 256, 1024, 83, 3880),
+    WINDOWED("gemma-3-12b-it", 48, 3840, 16, 8, 15360, 262208, GEMMA3, 256, 1024, 83, 11766),
+    WINDOWED("gemma-3-27b-it", 62, 5376, 32, 16, 21504, 262208, GEMMA3, 128, 1024, 83, 27009),
     LEARNED("gpt-neo-2.7b", 32, 2560, 20, 0, 10240, 50257, 2048,
             QN_DECODER_TIED | QN_DECODER_OUT_BIAS | QN_DECODER_FEED_BIAS | QN_DECODER_NORM_BIAS,
             2651),
-    EXPERTS("gpt_oss_20b", 24, 2880, 64, 8, 2880, 201088, GPT_OSS, 64, 32, 4, 0, 0, 20915),
-    EXPERTS("gpt-oss-20b-bf16", 24, 2880, 64, 8, 2880, 201088, GPT_OSS, 64, 32, 4, 0, 0, 20915),
+    { "gpt_oss_20b",
+      &qn_family_experts,
+      { 24, 2880, 64, 8, 2880, 201088, 0, GPT_OSS, 64, 32, 4, 0, 0, 0, 128, 50 },
+      20915,
+      "released weights" },
+    { "gpt-oss-20b-bf16",
+      &qn_family_experts,
+      { 24, 2880, 64, 8, 2880, 201088, 0, GPT_OSS, 64, 32, 4, 0, 0, 0, 128, 50 },
+      20915,
+      "released weights" },
     EXPERTS("mixtral-8x7b", 32, 4096, 32, 8, 14336, 32000, LLAMA, 0, 8, 2, 0, 0, 46703),
     EXPERTS("mixtral-8x7b-v0.1", 32, 4096, 32, 8, 14336, 32000, LLAMA, 0, 8, 2, 0, 0, 46703),
     PLAIN("persimmon-8b-base", 36, 4096, 64, 0, 16384, 262144, QN_DECODER_BIAS | QN_DECODER_QK_NORM,

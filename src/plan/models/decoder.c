@@ -72,6 +72,15 @@ static QnValue *add_positions(QnNet *net, const QnModel *m, QnValue *x, int64_t 
     return qn_add(net->g, x, qn_slice_axis(net->g, p, 0, first, first + tokens));
 }
 
+/* Tokens kept before the new ones, in the mean of layers that keep all and that keep a window. */
+static int64_t mean_context(const QnModel *m, const QnStepInput *in)
+{
+    int64_t window = m->size[QN_DECODER_WINDOW], local = m->size[QN_DECODER_LOCAL];
+    if (!window || in->context <= window)
+        return in->context;
+    return (local * window + (100 - local) * in->context) / 100;
+}
+
 static QnValue *decoder(QnNet *net, const QnModel *m, QnValue *tokens, const QnStepInput *in,
                         int64_t layers)
 {
@@ -82,6 +91,11 @@ static QnValue *decoder(QnNet *net, const QnModel *m, QnValue *tokens, const QnS
     int64_t head = size[QN_DECODER_HEAD] ? size[QN_DECODER_HEAD]
                                          : size[QN_DECODER_WIDTH] / size[QN_DECODER_HEADS];
     QnAngles angles;
+    QnStepInput seen = { 0 };
+    if (in) {
+        seen = *in;
+        seen.context = mean_context(m, in);
+    }
     QnSelfSpec attention = { .heads = size[QN_DECODER_HEADS],
                              .kv_heads = size[QN_DECODER_KV_HEADS],
                              .head = head,
@@ -89,7 +103,7 @@ static QnValue *decoder(QnNet *net, const QnModel *m, QnValue *tokens, const QnS
                              .bias_out = has(m, QN_DECODER_OUT_BIAS),
                              .norm = has(m, QN_DECODER_QK_NORM),
                              .adapter = size[QN_DECODER_ADAPTER],
-                             .in = in };
+                             .in = in ? &seen : NULL };
     QnValue *x =
         qn_nn_embedding(net, "wte", tokens, size[QN_DECODER_VOCAB], size[QN_DECODER_WIDTH], &table);
     if (has(m, QN_DECODER_FIRST_NORM))

@@ -20,6 +20,8 @@ enum {
     QN_DECODER_SHARED,  /* hidden width of what all tokens go through beside experts */
     QN_DECODER_DENSE,   /* hidden width of the first layer, which has no experts */
     QN_DECODER_ADAPTER, /* rank of the adapters of attention; 0: none */
+    QN_DECODER_WINDOW,  /* tokens that layers of a window see; 0: there are none */
+    QN_DECODER_LOCAL,   /* such layers, in percent */
 };
 
 enum {
