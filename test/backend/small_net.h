@@ -1,4 +1,5 @@
-/* A small convolutional net with its update, for tests that train it on two devices. */
+/* A small convolutional net and a small transformer with their updates, for tests that train them
+ * on two devices. */
 #ifndef QN_TEST_BACKEND_SMALL_NET_H
 #define QN_TEST_BACKEND_SMALL_NET_H
 
@@ -65,10 +66,57 @@ static inline void feed(QnDevice *d, QnPlan *p, int step)
     assert_ok(d->backend->write(d, qn_plan_input(p, "step", NULL), &t, sizeof t));
 }
 
-/* All states after some steps, one after the other; *n elements. The caller frees. */
-static inline float *train(QnDevice *d, int64_t *n, int *on_host)
+enum { WORDS = 11, LENGTH = 6 };
+
+static inline QnGraph *build_gpt(void)
 {
-    QnGraph *g = build();
+    QnGraph *g = qn_graph_new();
+    QnNet net;
+    qn_net_init(&net, g, true);
+    QnGptSpec spec = {
+        .vocab = WORDS, .window = LENGTH, .layers = 1, .heads = 2, .width = 8, .dropout = 0.1
+    };
+    qn_net_set_key(&net, qn_input(g, "key", QN_DTYPE_I64, &QN_SHAPE(2)));
+    QnValue *x = qn_input(g, "x", QN_DTYPE_I64, &QN_SHAPE(2, LENGTH));
+    QnValue *y = qn_input(g, "y", QN_DTYPE_I64, &QN_SHAPE(2 * LENGTH));
+    QnValue *h = qn_reshape(g, qn_nn_gpt2(&net, x, &spec), &QN_SHAPE(2 * LENGTH, WORDS));
+    QnValue *loss = qn_cross_entropy(g, h, y, 0, -100, QN_REDUCTION_MEAN);
+    QnValue *lr = qn_input(g, "lr", QN_DTYPE_F32, &(QnShape){ 0 });
+    QnValue *step = qn_input(g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
+    QnOptim o = { .name = "adamw", .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3, .clip_norm = 1 };
+    assert_ok(qn_optim_minimise(&net, &o, loss, lr, step, NULL));
+    assert_ok(qn_graph_output(g, "loss", loss));
+    qn_net_fini(&net);
+    return g;
+}
+
+static inline void feed_gpt(QnDevice *d, QnPlan *p, int step)
+{
+    int64_t x[2 * LENGTH], y[2 * LENGTH], key[2] = { step, 5 }, t = step;
+    float lr = 0.01f;
+    for (int i = 0; i < 2 * LENGTH; i++) {
+        x[i] = (i * 7 + step) % WORDS;
+        y[i] = (i * 7 + step + 7) % WORDS;
+    }
+    assert_ok(d->backend->write(d, qn_plan_input(p, "x", NULL), x, sizeof x));
+    assert_ok(d->backend->write(d, qn_plan_input(p, "y", NULL), y, sizeof y));
+    assert_ok(d->backend->write(d, qn_plan_input(p, "key", NULL), key, sizeof key));
+    assert_ok(d->backend->write(d, qn_plan_input(p, "lr", NULL), &lr, sizeof lr));
+    assert_ok(d->backend->write(d, qn_plan_input(p, "step", NULL), &t, sizeof t));
+}
+
+typedef struct SmallNet {
+    QnGraph *(*build)(void);
+    void (*feed)(QnDevice *d, QnPlan *p, int step);
+} SmallNet;
+
+static const SmallNet conv_net = { build, feed };
+static const SmallNet gpt_net = { build_gpt, feed_gpt };
+
+/* All states after some steps, one after the other; *n elements. The caller frees. */
+static inline float *train(const SmallNet *net, QnDevice *d, int64_t *n, int *on_host)
+{
+    QnGraph *g = net->build();
     QnStore *s = qn_store_new(d);
     QnPlan *p;
     QnPipelineOptions o = {
@@ -88,7 +136,7 @@ static inline float *train(QnDevice *d, int64_t *n, int *on_host)
         }
     }
     for (int i = 0; i < STEPS; i++) {
-        feed(d, p, i);
+        net->feed(d, p, i);
         assert_ok(qn_plan_run(p));
     }
     float *all = calloc((size_t)s->bytes, 1);
@@ -101,6 +149,24 @@ static inline float *train(QnDevice *d, int64_t *n, int *on_host)
     qn_store_free(s);
     qn_graph_free(g);
     return all;
+}
+
+/* The same net gives the same states on both. */
+static inline void compare_devices(const SmallNet *net, QnDevice *a, QnDevice *b, int *on_host)
+{
+    int64_t n, n_b;
+    int ignored = 0;
+    float *got = train(net, a, &n, on_host), *want = train(net, b, &n_b, &ignored);
+    assert_int_equal(n, n_b);
+    assert_true(n > 300);
+    for (int64_t i = 0; i < n; i++) {
+        if (!(fabsf(got[i] - want[i]) <= 2e-5f * (1 + fabsf(want[i]))))
+            fail_msg("state element %lld is %g on %s, %g on %s", (long long)i, got[i],
+                     a->backend->name, want[i], b->backend->name);
+    }
+    free(got);
+    free(want);
+    assert_int_equal(a->now_bytes, 0);
 }
 
 #endif

@@ -10,27 +10,16 @@
 #include <dirent.h>
 
 #ifdef QN_HAVE_OPENCL
-static void compare_with_cpu(void)
+static void compare_with_cpu(const SmallNet *net)
 {
     QnDevice *cl, *cpu;
-    int64_t n_cl, n_cpu;
     int on_host = 0;
     if (qn_opencl_count() == 0)
         skip_because("no OpenCL device (Debian: pocl-opencl-icd)");
     assert_ok(qn_device_open_named("opencl:0", NULL, &cl));
     assert_ok(qn_device_open_named("cpu", NULL, &cpu));
-    float *got = train(cl, &n_cl, &on_host), *want = train(cpu, &n_cpu, &on_host);
-    assert_int_equal(n_cl, n_cpu);
-    assert_true(n_cl > 300);
-    assert_true(on_host <= 4); /* nearly all of it is device text */
-    for (int64_t i = 0; i < n_cl; i++) {
-        if (!(fabsf(got[i] - want[i]) <= 2e-5f * (1 + fabsf(want[i]))))
-            fail_msg("state element %lld is %g on OpenCL, %g on the CPU", (long long)i, got[i],
-                     want[i]);
-    }
-    free(got);
-    free(want);
-    assert_int_equal(cl->now_bytes, 0);
+    compare_devices(net, cl, cpu, &on_host);
+    assert_int_equal(on_host, 0);
     qn_device_close(cl);
     qn_device_close(cpu);
 }
@@ -60,7 +49,7 @@ static void train_once(float *first)
     int64_t n;
     int on_host = 0;
     assert_ok(qn_device_open_named("opencl:0", NULL, &d));
-    float *got = train(d, &n, &on_host);
+    float *got = train(&conv_net, d, &n, &on_host);
     *first = got[0];
     free(got);
     qn_device_close(d);
@@ -92,7 +81,7 @@ static void open_bad_devices(void)
     assert_fails(qn_device_open_named("vulkan", NULL, &d), QN_EUSAGE, "vulkan");
 }
 #else
-static void compare_with_cpu(void)
+static void compare_with_cpu(const SmallNet *net)
 {
     skip_because("built without OpenCL");
 }
@@ -112,7 +101,13 @@ static void open_bad_devices(void)
 static void test_training_equals_cpu(void **state)
 {
     (void)state;
-    compare_with_cpu();
+    compare_with_cpu(&conv_net);
+}
+
+static void test_a_transformer_equals_cpu(void **state)
+{
+    (void)state;
+    compare_with_cpu(&gpt_net);
 }
 
 static void test_programs_are_kept_on_disk(void **state)
