@@ -1,5 +1,5 @@
 /* Small nets between convolutions and transformers: MobileViT (Mehta and Rastegari 2022) and
- * FastViT (Vasu et al. 2023), the latter as it is trained. */
+ * FastViT (Vasu et al. 2023), the latter as it is trained and as it is deployed. */
 #include "plan/models/blocks.h"
 
 /* ---- MobileViT. size: channels and layers of three transformers, and of the image between them
@@ -91,40 +91,44 @@ static QnValue *mobilevit(QnNet *net, const QnModel *m, QnValue *x, int64_t laye
     return qn_block_classify(net, "fc", qn_block_conv(net, "final_conv", x, &last), 0.1);
 }
 
-/* ---- FastViT-T8 ---- */
+/* ---- FastViT-T8. size: widths and layers of the four stages, whether it is as deployed ---- */
 
 /* A kxk convolution, one of 1x1 or `small` and a norm of x, as far as they are there, added. */
 typedef struct Sum {
     int64_t out, kernel, small, stride, groups;
-    bool no_identity;
+    bool no_identity, fused; /* fused: added up in one convolution with a bias */
 } Sum;
 
 static QnValue *sum_convs(QnNet *net, const char *name, QnValue *x, const Sum *s)
 {
     QnGraph *g = net->g;
     QnConvNorm c = { .out = s->out, .kernel = s->kernel, .stride = s->stride, .groups = s->groups };
+    c.no_norm = s->fused;
     qn_net_push(net, name);
     QnValue *y = qn_block_conv(net, "large", x, &c);
     c.kernel = s->small;
-    if (s->small)
+    if (s->small && !s->fused)
         y = qn_add(g, y, qn_block_conv(net, "small", x, &c));
-    if (!s->no_identity && s->stride == 1 && qn_block_dim(x, 1) == s->out)
+    if (!s->no_identity && !s->fused && s->stride == 1 && qn_block_dim(x, 1) == s->out)
         y = qn_add(g, y, qn_nn_batch_norm(net, "identity", x));
     qn_net_pop(net);
     return y;
 }
 
-static QnValue *mix_block(QnNet *net, QnValue *x)
+static QnValue *mix_block(QnNet *net, QnValue *x, bool fused)
 {
     QnGraph *g = net->g;
     int64_t c = qn_block_dim(x, 1);
-    Sum s = { .out = c, .kernel = 3, .small = 1, .stride = 1, .groups = c };
+    Sum s = { .out = c, .kernel = 3, .small = 1, .stride = 1, .groups = c, .fused = fused };
     QnConvNorm wide = { .out = c, .kernel = 7, .groups = c };
     QnConvSpec up = { .out = 3 * c, .kernel = 1, .bias = true };
     QnConvSpec down = { .out = c, .kernel = 1, .bias = true };
     QnValue *y = sum_convs(net, "mixer", x, &s);
-    y = qn_sub(g, y, qn_nn_batch_norm(net, "norm", x));
-    x = qn_add(g, x, qn_block_channel_scale(net, "mixer_scale", y));
+    if (!fused) {
+        y = qn_sub(g, y, qn_nn_batch_norm(net, "norm", x));
+        y = qn_add(g, x, qn_block_channel_scale(net, "mixer_scale", y));
+    }
+    x = y; /* fused: the sum is in the convolution */
     y = qn_nn_conv(net, "fc1", qn_block_conv(net, "conv", x, &wide), &up);
     y = qn_nn_conv(net, "fc2", qn_gelu(g, y), &down);
     return qn_add(g, x, qn_block_channel_scale(net, "layer_scale", y));
@@ -134,8 +138,11 @@ static QnValue *fastvit(QnNet *net, const QnModel *m, QnValue *x, int64_t layers
 {
     QnGraph *g = net->g;
     const int64_t *width = m->size, *depth = m->size + 4;
+    bool fused = m->size[8] != 0;
     int64_t c = width[0];
-    Sum stem[] = { { c, 3, 1, 2, 1, false }, { c, 3, 1, 2, c, false }, { c, 1, 0, 1, 1, false } };
+    Sum stem[] = { { c, 3, 1, 2, 1, false, fused },
+                   { c, 3, 1, 2, c, false, fused },
+                   { c, 1, 0, 1, 1, false, fused } };
     (void)layers;
     for (int i = 0; i < QN_COUNT(stem); i++) {
         qn_block_push(net, "stem", i);
@@ -143,8 +150,8 @@ static QnValue *fastvit(QnNet *net, const QnModel *m, QnValue *x, int64_t layers
         qn_net_pop(net);
     }
     for (int i = 0; i < 4; i++) {
-        Sum large = { width[i], 7, 3, 2, qn_block_dim(x, 1), true };
-        Sum point = { width[i], 1, 0, 1, 1, false };
+        Sum large = { width[i], 7, 3, 2, qn_block_dim(x, 1), true, fused };
+        Sum point = { width[i], 1, 0, 1, 1, false, fused };
         qn_block_push(net, "stages", i);
         if (i) {
             x = sum_convs(net, "downsample0", x, &large);
@@ -152,12 +159,12 @@ static QnValue *fastvit(QnNet *net, const QnModel *m, QnValue *x, int64_t layers
         }
         for (int64_t k = 0; k < depth[i]; k++) {
             qn_block_push(net, "", k);
-            x = mix_block(net, x);
+            x = mix_block(net, x, fused);
             qn_net_pop(net);
         }
         qn_net_pop(net);
     }
-    Sum last = { 2 * width[3], 3, 1, 1, width[3], true };
+    Sum last = { 2 * width[3], 3, 1, 1, width[3], true, fused };
     x = sum_convs(net, "final_conv", x, &last);
     x = qn_block_squeeze(net, "se", x, width[3] / 8, QN_ACT_RELU, QN_ACT_SIGMOID);
     return qn_block_classify(net, "fc", qn_gelu(g, x), 0);
@@ -175,6 +182,12 @@ static const QnFamily fastvits = {
 static const QnModel models[] = {
     { "mobilevit_s", &mobilevits, { 144, 192, 240, 2, 4, 3, 96, 128, 160 }, 5.579, TIMM, 2.0008 },
     { "fastvit_t8", &fastvits, { 48, 96, 192, 384, 2, 2, 4, 2 }, 4.026, TIMM, 0.6901 },
+    { "fastvit_t8_fused",
+      &fastvits,
+      { 48, 96, 192, 384, 2, 2, 4, 2, 1 },
+      3.996,
+      "timm's results of PyTorch 2.9.1: as deployed; more digits counted on its code",
+      0.6852 },
 };
 
 const QnModelList qn_models_hybrid = { models, QN_COUNT(models) };

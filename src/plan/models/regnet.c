@@ -1,6 +1,6 @@
 /* Designed and re-parameterised nets: RegNet X and Y (Radosavovic et al. 2020), RepVGG (Ding et al.
- * 2021), MobileOne (Vasu et al. 2023). The latter two are built as they are trained, as published
- * figures have them. */
+ * 2021), MobileOne (Vasu et al. 2023). The latter two are built as they are trained, and as they
+ * are deployed. */
 #include "plan/models/blocks.h"
 
 #include <math.h>
@@ -44,7 +44,8 @@ static QnValue *regnet(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
 
 typedef struct Sum {
     int64_t out, kernel, stride, groups;
-    int convs; /* of that kernel; one more of 1x1 where it is larger, and a norm of x itself */
+    int convs; /* of that kernel; one more of 1x1 where it is larger, and a norm of x itself; 0: all
+                * of them added up in one convolution with a bias, as nets are deployed */
 } Sum;
 
 static QnValue *sum_block(QnNet *net, QnValue *x, const Sum *s)
@@ -56,6 +57,10 @@ static QnValue *sum_block(QnNet *net, QnValue *x, const Sum *s)
     QnConvNorm point = conv;
     point.kernel = 1;
     QnValue *y = NULL;
+    if (!s->convs) {
+        conv.no_norm = true;
+        return qn_relu(g, qn_block_conv(net, "reparam", x, &conv));
+    }
     for (int i = 0; i < s->convs; i++) {
         qn_block_push(net, "conv_kxk", i);
         QnValue *one = qn_block_conv(net, "c", x, &conv);
@@ -69,7 +74,7 @@ static QnValue *sum_block(QnNet *net, QnValue *x, const Sum *s)
     return qn_relu(g, y);
 }
 
-/* size: channels of the stem and of four stages. */
+/* size: channels of the stem and of four stages, whether convolutions are added up. */
 static QnValue *repvgg(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
 {
     static const int depth[] = { 1, 4, 6, 16, 1 };
@@ -77,7 +82,7 @@ static QnValue *repvgg(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
     for (int i = 0; i < QN_COUNT(depth); i++) {
         qn_block_push(net, "stage", i);
         for (int k = 0; k < depth[i]; k++) {
-            Sum s = { .out = m->size[i], .kernel = 3, .stride = k ? 1 : 2, .convs = 1 };
+            Sum s = { .out = m->size[i], .kernel = 3, .stride = k ? 1 : 2, .convs = !m->size[5] };
             qn_block_push(net, "", k);
             x = sum_block(net, x, &s);
             qn_net_pop(net);
@@ -94,7 +99,8 @@ static QnValue *mobileone(QnNet *net, const QnModel *m, QnValue *x, int64_t laye
     int convs = (int)m->size[5];
     (void)layers;
     qn_net_push(net, "stem");
-    x = sum_block(net, x, &(Sum){ .out = m->size[0], .kernel = 3, .stride = 2, .convs = 1 });
+    x = sum_block(net, x,
+                  &(Sum){ .out = m->size[0], .kernel = 3, .stride = 2, .convs = convs > 0 });
     qn_net_pop(net);
     for (int i = 0; i < QN_COUNT(depth); i++) {
         qn_block_push(net, "stage", i);
@@ -120,7 +126,8 @@ static const QnFamily regnets = { .name = "regnet", .image = 224, .build = regne
 static const QnFamily repvggs = { .name = "repvgg", .image = 224, .build = repvgg };
 static const QnFamily mobileones = { .name = "mobileone", .image = 224, .build = mobileone };
 
-#define TIMM "timm 1.0; multiply-adds counted on its code"
+#define TIMM  "timm 1.0; multiply-adds counted on its code"
+#define FUSED "timm's results of PyTorch 2.9.1: as deployed; more digits counted on its code"
 
 static const QnModel models[] = {
     { "regnetx_002", &regnets, { 24, 3644, 249, 8, 13 }, 2.685, TIMM, 0.199 },
@@ -135,7 +142,9 @@ static const QnModel models[] = {
       "torchvision 0.19",
       15.912 },
     { "repvgg_b0", &repvggs, { 64, 64, 128, 256, 1280 }, 15.818, TIMM, 3.3972 },
+    { "repvgg_b0_fused", &repvggs, { 64, 64, 128, 256, 1280, 1 }, 14.339, FUSED, 3.0576 },
     { "mobileone_s0", &mobileones, { 48, 48, 128, 256, 1024, 4 }, 5.293, TIMM, 1.0519 },
+    { "mobileone_s0_fused", &mobileones, { 48, 48, 128, 256, 1024, 0 }, 2.079, FUSED, 0.2751 },
 };
 
 const QnModelList qn_models_regnet = { models, QN_COUNT(models) };
