@@ -28,14 +28,21 @@ typedef struct Edge {
     int best;               /* of the offers; -1: none does */
 } Edge;
 
-static double joule_a_frame(const QnOffer *o)
-{
-    return o->cost.power_w * o->cost.step_s;
-}
-
+/* A frame is an example; where answers are generated, a token. */
 static double frames_of(const QnOffer *o)
 {
-    return (double)o->batch / o->cost.step_s;
+    return o->token_s > 0 ? o->items_s : (double)o->batch / o->cost.step_s;
+}
+
+static double latency_of(const QnOffer *o)
+{
+    return o->token_s > 0 ? o->token_s : o->cost.step_s;
+}
+
+/* 0: the data sheet has no power. */
+static double frames_a_joule(const QnOffer *o)
+{
+    return o->cost.power_w > 0 ? frames_of(o) / o->cost.power_w : 0;
 }
 
 static bool can(const QnOffer *o)
@@ -46,7 +53,7 @@ static bool can(const QnOffer *o)
 static bool does(const Edge *e, const QnOffer *o)
 {
     const QnJob *job = &e->table.job;
-    return can(o) && !(e->latency_ms > 0 && 1e3 * o->cost.step_s > e->latency_ms) &&
+    return can(o) && !(e->latency_ms > 0 && 1e3 * latency_of(o) > e->latency_ms) &&
            !(e->fps > 0 && frames_of(o) < e->fps) &&
            !(job->power_w > 0 && o->cost.power_w > job->power_w) &&
            !(job->budget_usd > 0 &&
@@ -66,7 +73,7 @@ static void choose(Edge *e)
         double price = all[i].card->price_usd > 0 ? all[i].card->price_usd : HUGE_VAL;
         double least = best && best->card->price_usd > 0 ? best->card->price_usd : HUGE_VAL;
         if (!best || (by_price && price != least ? price < least
-                                                 : joule_a_frame(&all[i]) < joule_a_frame(best)))
+                                                 : frames_a_joule(&all[i]) > frames_a_joule(best)))
             e->best = i;
     }
 }
@@ -80,7 +87,7 @@ static void sort(Edge *e)
         for (; k > 0; k--) {
             const QnOffer *was = &all[k - 1];
             bool before = can(&o) != can(was) ? can(&o)
-                          : can(&o)           ? joule_a_frame(&o) < joule_a_frame(was)
+                          : can(&o)           ? frames_a_joule(&o) > frames_a_joule(was)
                                               : strcmp(o.card->name, was->card->name) < 0;
             if (!before)
                 break;
@@ -136,11 +143,13 @@ static QnStatus add_row(QnColumns *c, const Edge *e, const QnOffer *o, QnRowStyl
         return QN_OK;
     }
     qn_str_printf(&cell[MEMORY], "%.0f %%", 100 * part);
-    qn_str_printf(&cell[TIME], "%.3g ms", 1e3 * o->cost.step_s);
-    qn_str_printf(&cell[RANGE], "%.3g to %.3g", 1e3 * o->cost.low_s, 1e3 * o->cost.high_s);
+    qn_str_printf(&cell[TIME], "%.3g ms", 1e3 * latency_of(o));
+    qn_str_printf(&cell[RANGE], "%.3g to %.3g",
+                  1e3 * latency_of(o) * o->cost.low_s / o->cost.step_s,
+                  1e3 * latency_of(o) * o->cost.high_s / o->cost.step_s);
     qn_str_add(&cell[FRAMES], qn_str_si(rate, frames_of(o)));
     qn_str_printf(&cell[WATTS], "%.3g", o->cost.power_w);
-    qn_str_printf(&cell[PER_JOULE], "%.3g", (double)o->batch / joule_a_frame(o));
+    qn_str_printf(&cell[PER_JOULE], "%.3g", frames_a_joule(o));
     if (o->card->price_usd > 0)
         qn_str_printf(&cell[PRICE], "$%.0f", o->card->price_usd);
     qn_str_add(&cell[LIMIT], qn_offer_limit(o));
@@ -152,7 +161,7 @@ static QnStatus refuse(const Edge *e)
 {
     const QnOffer *all = e->table.offers, *fast = NULL;
     for (int i = 0; i < e->table.n; i++)
-        if (can(&all[i]) && (!fast || all[i].cost.step_s < fast->cost.step_s))
+        if (can(&all[i]) && (!fast || latency_of(&all[i]) < latency_of(fast)))
             fast = &all[i];
     if (!fast)
         return qn_fail(QN_EUSAGE,
@@ -162,7 +171,7 @@ static QnStatus refuse(const Edge *e)
     return qn_fail(QN_EUSAGE,
                    "none of these devices is within all limits; the fastest is %s: %.3g ms, "
                    "%.3g frames a second, %.3g W",
-                   fast->card->name, 1e3 * fast->cost.step_s, frames_of(fast), fast->cost.power_w);
+                   fast->card->name, 1e3 * latency_of(fast), frames_of(fast), fast->cost.power_w);
 }
 
 static QnStatus print(const Edge *e)
@@ -170,8 +179,8 @@ static QnStatus print(const Edge *e)
     const QnPlanTable *t = &e->table;
     QnColumns c = { .column = columns, .n = COLUMNS };
     QnStatus st = QN_OK;
-    printf("%s, inference under %s, batch %lld\n", t->job.model->name, qn_tier_name(t->job.tier),
-           (long long)t->job.batch);
+    printf("%s, inference under %s, batch %lld%s\n", t->job.model->name, qn_tier_name(t->job.tier),
+           (long long)t->job.batch, t->job.generate ? "; a frame is a token" : "");
     for (int i = 0; i < t->n && st == QN_OK; i++)
         st = add_row(&c, e, &t->offers[i],
                      i == e->best              ? QN_ROW_BEST
@@ -185,8 +194,9 @@ static QnStatus print(const Edge *e)
         return refuse(e);
     const QnOffer *o = &t->offers[e->best];
     printf("\ntake %s: %.3g ms (%.3g to %.3g) in %s, %.3g W, %.3g frames a joule: %s\n",
-           o->card->name, 1e3 * o->cost.step_s, 1e3 * o->cost.low_s, 1e3 * o->cost.high_s,
-           qn_numbers_name(o->numbers), o->cost.power_w, (double)o->batch / joule_a_frame(o),
+           o->card->name, 1e3 * latency_of(o), 1e3 * latency_of(o) * o->cost.low_s / o->cost.step_s,
+           1e3 * latency_of(o) * o->cost.high_s / o->cost.step_s, qn_numbers_name(o->numbers),
+           o->cost.power_w, frames_a_joule(o),
            e->latency_ms > 0 || e->fps > 0 ? "the cheapest that does it"
                                            : "the most work for its energy");
     return QN_OK;
@@ -199,12 +209,14 @@ static QnStatus put_row(QnSink *s, const QnOffer *o)
     qn_sink_text(s, "precision", qn_numbers_name(o->numbers));
     qn_sink_bool(s, "fits", can(o));
     qn_sink_number(s, "memory_bytes", o->cost.memory_bytes);
-    qn_sink_number(s, "latency_ms", can(o) ? 1e3 * o->cost.step_s : NAN);
-    qn_sink_number(s, "latency_low_ms", can(o) ? 1e3 * o->cost.low_s : NAN);
-    qn_sink_number(s, "latency_high_ms", can(o) ? 1e3 * o->cost.high_s : NAN);
+    qn_sink_number(s, "latency_ms", can(o) ? 1e3 * latency_of(o) : NAN);
+    qn_sink_number(s, "latency_low_ms",
+                   can(o) ? 1e3 * latency_of(o) * o->cost.low_s / o->cost.step_s : NAN);
+    qn_sink_number(s, "latency_high_ms",
+                   can(o) ? 1e3 * latency_of(o) * o->cost.high_s / o->cost.step_s : NAN);
     qn_sink_number(s, "frames_per_second", can(o) ? frames_of(o) : NAN);
     qn_sink_number(s, "power_w", can(o) ? o->cost.power_w : NAN);
-    qn_sink_number(s, "frames_per_joule", can(o) ? (double)o->batch / joule_a_frame(o) : NAN);
+    qn_sink_number(s, "frames_per_joule", can(o) ? frames_a_joule(o) : NAN);
     qn_sink_number(s, "price_usd", o->card->price_usd > 0 ? o->card->price_usd : NAN);
     qn_sink_text(s, "error", o->error);
     return qn_sink_end(s);

@@ -187,8 +187,10 @@ expect 2 "both rent and price" break-even --gpu "GTX 1080"
 expect 2 "--start: expected a day" break-even --start 2026-02-30
 expect 0 "take Jetson Nano" edge resnet18 --fps 5
 expect 0 '"frames_per_joule"' edge resnet18 --json
+expect 0 "a frame is a token" edge llama2_7b --generate 32 --precision int4 --gpu "AGX Orin 64GB"
 expect 2 "the fastest is" edge resnet18 --latency 0.0001
 expect 2 "fits into none" edge gpt3_175b --gpu "Jetson Nano"
+"$quern" docs quern.1 | grep -q "plan upgrade" || { echo "no plan upgrade in the manual"; failed=1; }
 for command in devices models upgrade break-even edge; do
     expect 0 "Examples:" $command --help
 done
