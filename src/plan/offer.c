@@ -199,10 +199,9 @@ static QnStatus price_step(const QnJob *job, const QnCoefs *k, const QnFleet *f,
     qn_offer_find_limit(&o->cost);
     o->term = largest_term(c);
     wait_for_examples(job, o);
-    if (!o->card->calib) { /* which has been measured */
-        qn_offer_memory(job, f, c, o);
+    qn_offer_memory(job, f, c, o);
+    if (!o->card->calib) /* which has been measured */
         qn_offer_power(job, f, o);
-    }
     line_up(job, f, c, 1, o);
     return QN_OK;
 }

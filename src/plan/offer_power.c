@@ -28,8 +28,18 @@ void qn_offer_memory(const QnJob *job, const QnFleet *f, const QnCount *held, Qn
                           .low = qn_numbers_low(o->numbers, job->train) == 1,
                           .images = job->model->family->image > 0 };
     double spread = exp(f->x[QN_FLEET_MEMORY_SPREAD]);
-    o->memory = qn_memory_terms(&r, f);
     QnCostResult *c = &o->cost;
+    if (o->card->calib) { /* this machine: what the memory planner will allocate */
+        o->memory = (QnMemoryTerms){ .weights = held->weights,
+                                     .gradients = held->gradients,
+                                     .optimizer = held->optimizer,
+                                     .activations = held->activations,
+                                     .context = c->reserve_bytes,
+                                     .total = c->memory_bytes - held->cache };
+        o->memory_low = o->memory_high = c->memory_bytes;
+        return;
+    }
+    o->memory = qn_memory_terms(&r, f);
     c->memory_bytes = o->memory.total + held->cache;
     c->reserve_bytes = o->memory.context + o->memory.slack;
     c->fits = c->memory_bytes <= qn_offer_room(o);
