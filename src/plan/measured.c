@@ -187,7 +187,7 @@ static const char *express_serving(QnCounts *counts, const Reading *r, const QnM
                    : unit.items == QN_READ_EXAMPLES ? examples
                                                     : 1;
     double n = layered ? 1 : m->request.n_cards / m->request.ways;
-    if (unit.of_one)
+    if (unit.of_one && !unit.is_time) /* a latency is that of all who share the step */
         items /= m->request.ways;
     m->request.n_cards = layered ? 1 : m->request.n_cards;
     return set_unit(r, &unit, items, n, m) ? NULL : "no model of this unit";

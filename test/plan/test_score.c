@@ -101,6 +101,23 @@ static void test_arithmetic(void **state)
     qn_measured_fini(&s);
 }
 
+/* Devices that share a step shorten it: their latency is not each one's share of it. */
+static void test_shared_latency(void **state)
+{
+    Fixture *f = *state;
+    QnCoefs k;
+    qn_coefs_start(&k);
+    double one = predicted(f,
+                           "a,llama_7b,infer,A100 SXM4 80GB,1,fp16,1,in2048 (first token),100,"
+                           "ms_first_token,TensorRT-LLM 0.6.1,s,\n",
+                           &k);
+    double four = predicted(f,
+                            "a,llama_7b,infer,A100 SXM4 80GB,4,fp16,1,in2048 (first token),100,"
+                            "ms_first_token,TensorRT-LLM 0.6.1,s,\n",
+                            &k);
+    assert_true(four < one / 2 && four > one / 4);
+}
+
 static void test_bad_tables(void **state)
 {
     Fixture *f = *state;
