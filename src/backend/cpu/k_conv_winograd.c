@@ -9,7 +9,7 @@
 /* BLOCK_FLOATS of a worker's transformed images stay in its second-level cache; of the gradient by
  * the filters, SLICE_FLOATS a point do. */
 enum {
-    BLOCK_FLOATS = 160 << 10,
+    BLOCK_FLOATS = 64 << 10,
     SLICE_FLOATS = 64 << 10,
     LEAST_TILES = 12, /* below, reading the transformed filters takes longer than the direct sum */
     TILES_OF_UNIT = 8,
