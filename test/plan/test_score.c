@@ -130,6 +130,22 @@ static void test_bad_tables(void **state)
                  "num_gpus");
 }
 
+/* timm's later results are of nets whose parallel convolutions are added up. */
+static void test_deployed(void **state)
+{
+    Fixture *f = *state;
+    QnMeasuredSet s;
+    assert_ok(parse(f, &s,
+                    HEAD "a,repvgg_b0,infer,RTX 4090,1,fp32,8,224,1,img/s,"
+                         "timm PyTorch 2.4 cu124 nchw,s,\n"
+                         "b,repvgg_b0,infer,RTX 4090,1,fp32,8,224,1,img/s,"
+                         "timm PyTorch 2.9.1 cu130 nchw,s,\n"));
+    assert_int_equal(s.n, 2);
+    assert_int_equal((int)(s.rows[0].count->params / 1e4), 1581);
+    assert_int_equal((int)(s.rows[1].count->params / 1e4), 1433);
+    qn_measured_fini(&s);
+}
+
 static void test_tiers(void **state)
 {
     assert_int_equal(qn_measured_tier("timm PyTorch 2.4 nchw torch.compile"), QN_TIER_COMPILED);
