@@ -58,7 +58,9 @@ static void print_point(const QnClusterPlan *p, const QnClusterPoint *at)
     char layout[LAYOUT], time[QN_STR_NUMBER], rate[QN_STR_NUMBER], need[QN_STR_NUMBER];
     double room = p->card->memory_gb * 1024 * 1024 * 1024;
     if (!at->found && !at->any) {
-        printf("%7d  no layout divides a batch of %lld\n", at->n, (long long)p->job.global_batch);
+        int64_t batch = (p->job.global_batch + at->n - 1) / at->n * at->n;
+        printf("%7d  no layout divides a batch of %lld; one of %lld would be divided\n", at->n,
+               (long long)p->job.global_batch, (long long)batch);
         return;
     }
     if (!at->found) {

@@ -216,6 +216,44 @@ static void test_sharded(void **state)
     }
 }
 
+/* Dubey et al. 2024, table 4: Llama 3 405B in 16 bits, 430, 400 and 380 TFLOP/s a device; 16 stages
+ * of eight pieces, sequences dealt out evenly. */
+static void test_llama(void **state)
+{
+    static const struct {
+        int data, context;
+        int64_t sequence, batch;
+        double mfu;
+    } rows[] = { { 64, 1, 8192, 2048, 0.43 },
+                 { 128, 1, 8192, 2048, 0.41 },
+                 { 8, 16, 131072, 128, 0.38 } };
+    Fixture *f = *state;
+    QnTraining t = training_on(f, "H100 SXM5 80GB");
+    t.numbers = QN_NUMBERS_BF16_AMP;
+    t.flash = t.tuned = t.overlap = true;
+    t.host = 0.3;
+    for (int i = 0; i < QN_COUNT(rows); i++) {
+        QnSplit s = split_of(f, "llama3.1_405b", rows[i].sequence);
+        QnSharding l = { .data = rows[i].data,
+                         .tensor = 8,
+                         .pipeline = 16,
+                         .context = rows[i].context,
+                         .zero = 1,
+                         .interleave = 8,
+                         .sequence_parallel = true,
+                         .micro_batch = 1,
+                         .global_batch = rows[i].batch };
+        QnParallelResult r = step_of(f, &s, &l, &t);
+        /* they count the causal half of attention */
+        double skipped =
+            s.layer_forward.slope.attention_full + s.layer_backward.slope.attention_full;
+        double mfu = r.mfu * (1 - (double)s.layers * skipped / 2 / s.flops);
+        print_message("%d devices: MFU %.3f, published %.2f\n", 128 * l.data * l.context, mfu,
+                      rows[i].mfu);
+        assert_true(fabs(mfu / rows[i].mfu - 1) < 0.1);
+    }
+}
+
 static void test_texts(void **state)
 {
     Fixture *f = *state;
