@@ -144,8 +144,11 @@ static bool read_unit(const Reading *r, const QnCount *c, QnMeasured *m)
 static int64_t most_in_flight(const QnMeasured *m, const QnGeneration *g, double batch)
 {
     const QnCount *last = g->last ? g->last : g->prompt;
-    double room = 0.9e9 * m->request.card->memory_gb * m->request.ways - last->weights;
-    double each = QN_MAX(last->cache / batch, 1);
+    QnNumbers p = m->request.numbers;
+    double width = p == QN_NUMBERS_INT8 || p == QN_NUMBERS_FP8 ? 0.5 : 1; /* 16 bits are counted */
+    double weights = last->weights * (m->request.weight_bits > 0 ? 1 : width);
+    double room = 0.9e9 * m->request.card->memory_gb * m->request.ways - weights;
+    double each = QN_MAX(width * last->cache / batch, 1);
     return (int64_t)QN_MIN(QN_MAX(room / each, 1), 2048);
 }
 
