@@ -86,9 +86,11 @@ typedef struct QnPlanOptions {
     bool poison;              /* fill memory with NaN patterns before it is written and after its
                                * last use: finds reads of what is not there (tests) */
     bool profile;             /* measure each step */
-    bool check_finite;        /* stop at the first step that writes an infinity or a NaN (host
-                               * devices), naming node and element; costs a pass over all outputs */
-    bool no_capture;          /* launch every step, though the device could replay all as a graph */
+    bool profile_cpu;  /* the same in processor time of all threads, which the time that other
+                        * programs take does not add to */
+    bool check_finite; /* stop at the first step that writes an infinity or a NaN (host
+                        * devices), naming node and element; costs a pass over all outputs */
+    bool no_capture;   /* launch every step, though the device could replay all as a graph */
 } QnPlanOptions;
 
 /* Compiles and allocates. The graph must be concrete (qn_graph_bind), have gone through

@@ -140,6 +140,7 @@ struct QnPlanHere {
     QnCalib calib;
     QnCard card;
     QnResiduals earlier;
+    QnChoices *choices;
 };
 
 /* Whether a list of devices has this one. */
@@ -165,6 +166,8 @@ QnStatus qn_plan_here_open(QnPlanTable *t, const QnArgs *a)
     QN_TRY(qn_cache_path("calibration.json", path, sizeof path));
     QN_TRY(qn_calib_read(path, c));
     QN_TRY(qn_cli_device("cpu", c->n_threads, false, &c->device));
+    QN_TRY(qn_cli_choices(&t->here->choices));
+    c->choices = t->here->choices;
     if (!getenv("QUERN_NO_RESIDUALS")) {
         QN_TRY(qn_residual_path(path, sizeof path));
         QN_TRY(qn_residuals_read(path, &t->here->earlier));
@@ -205,7 +208,6 @@ static QnStatus print_measured(const QnArgs *a, const QnOffer *o, double step_s)
 QnStatus qn_plan_here_measure(const QnArgs *a, QnPlanTable *t)
 {
     const QnOffer *o = NULL;
-    QnChoices *choices = NULL;
     double step_s;
     for (int i = 0; i < t->n; i++)
         if (t->offers[i].card->calib && !t->offers[i].error[0])
@@ -220,10 +222,8 @@ QnStatus qn_plan_here_measure(const QnArgs *a, QnPlanTable *t)
                          .image = t->job.image,
                          .sequence = t->job.sequence };
     double seconds = a->text[QN_PLAN_SECONDS] ? (double)a->number[QN_PLAN_SECONDS] : 3;
-    QN_TRY(qn_cli_choices(&choices));
-    QnStatus st =
-        qn_calibrate_step(t->here->calib.device, choices, t->job.model, &r, seconds, &step_s);
-    qn_choices_free(choices);
+    QnStatus st = qn_calibrate_step(t->here->calib.device, t->here->choices, t->job.model, &r,
+                                    seconds, &step_s);
     return st == QN_OK ? print_measured(a, o, step_s) : st;
 }
 
@@ -233,6 +233,8 @@ void qn_plan_here_close(QnPlanTable *t)
         qn_device_close(t->here->calib.device);
     if (t->here)
         qn_residuals_fini(&t->here->earlier);
+    if (t->here)
+        qn_choices_free(t->here->choices);
     qn_free(t->here);
     t->here = NULL;
 }

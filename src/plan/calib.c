@@ -36,10 +36,14 @@ void qn_calib_features(const QnCalib *c, const QnWork *w, double f[QN_CALIB_FEAT
     f[5] = 0;
 }
 
-void qn_calib_group_name(const QnWork *w, char *out, size_t bytes)
+void qn_calib_group_names(const QnWork *w, char names[QN_CALIB_NAMES][QN_CALIB_NAME])
 {
-    snprintf(out, bytes, "%s%s", w->op ? w->op : "other",
-             w->kind == QN_WORK_DEPTHWISE ? "/depthwise" : "");
+    bool product = is_product(w);
+    const char *apart = w->kind == QN_WORK_DEPTHWISE ? "/depthwise" : "",
+               *op = w->op ? w->op : "other";
+    snprintf(names[0], QN_CALIB_NAME, "%s%s", product && w->kernel ? w->kernel : op, apart);
+    snprintf(names[1], QN_CALIB_NAME, "%s%s", op, apart);
+    snprintf(names[2], QN_CALIB_NAME, "%s", product ? "product" : "other");
 }
 
 static const QnCalibGroup *find(const QnCalib *c, const char *name)
@@ -53,12 +57,12 @@ static const QnCalibGroup *find(const QnCalib *c, const char *name)
 QnWorkCost qn_calib_work(const QnCalib *c, const QnWork *w)
 {
     static const QnCalibGroup none = { .name = "" };
-    char name[40];
+    char names[QN_CALIB_NAMES][QN_CALIB_NAME];
     double f[QN_CALIB_FEATURES];
-    qn_calib_group_name(w, name, sizeof name);
-    const QnCalibGroup *g = find(c, name);
-    if (!g)
-        g = find(c, is_product(w) ? "product" : "other");
+    const QnCalibGroup *g = NULL;
+    qn_calib_group_names(w, names);
+    for (int i = 0; !g && i < QN_CALIB_NAMES; i++)
+        g = find(c, names[i]);
     if (!g)
         g = &none;
     qn_calib_features(c, w, f);

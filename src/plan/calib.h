@@ -14,7 +14,8 @@ enum {
 /* Seconds of one kernel are the sum of c[i] * feature i: a constant, FLOPs, and for products FLOPs
  * by each of their sides (what edges cost) and bytes, for other work bytes by how far they lie. */
 typedef struct QnCalibGroup {
-    char name[40]; /* the operator, "product" or "other" for those that were not met */
+    char name[40]; /* of products the kernel, else the operator; "product" and "other" for those
+                    * that were not met */
     double c[QN_CALIB_FEATURES];
     int64_t samples;
     double error; /* median of |log(fitted / measured)| */
@@ -44,12 +45,14 @@ typedef struct QnCalib {
     double watts;          /* while computing; 0: the machine does not say */
     double usd_per_hour;   /* as given; 0: not */
     QnDevice *device;      /* borrowed; whoever reads the file opens it */
+    const QnChoices *choices;          /* of kernels, as they were measured; borrowed, or NULL */
     const struct QnResiduals *earlier; /* plan/residual.h; borrowed, or NULL */
 } QnCalib;
 
 void qn_calib_features(const QnCalib *c, const QnWork *w, double f[QN_CALIB_FEATURES]);
-/* The name of the group that the work belongs to. */
-void qn_calib_group_name(const QnWork *w, char *out, size_t bytes);
+/* The names of the groups that the work belongs to, the narrowest first. */
+enum { QN_CALIB_NAMES = 3, QN_CALIB_NAME = 40 };
+void qn_calib_group_names(const QnWork *w, char names[QN_CALIB_NAMES][QN_CALIB_NAME]);
 /* Of one kernel; its launch is what does not depend on its size. */
 QnWorkCost qn_calib_work(const QnCalib *c, const QnWork *w);
 

@@ -84,14 +84,24 @@ static void set_rows(Fit *f)
     }
 }
 
-/* pick: which samples; adds the group unless they are too few. */
+static bool is_of(const QnWork *w, const char *name)
+{
+    char names[QN_CALIB_NAMES][QN_CALIB_NAME];
+    qn_calib_group_names(w, names);
+    for (int i = 0; i < QN_CALIB_NAMES; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
+}
+
+/* Of the samples of that name, unless they are too few. */
 static void add_group(QnCalib *c, Fit *f, const QnCalibSample *s, int64_t n, int without,
-                      const char *name, bool (*pick)(const QnWork *w, const char *name))
+                      const char *name)
 {
     QnCalibGroup *g = &c->groups[c->n_groups];
     f->n = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (s[i].net == without || !pick(&s[i].work, name))
+        if (s[i].net == without || !is_of(&s[i].work, name))
             continue;
         double seconds = fmax(s[i].seconds, FLOOR_S);
         qn_calib_features(c, &s[i].work, f->row[f->n]);
@@ -102,31 +112,13 @@ static void add_group(QnCalib *c, Fit *f, const QnCalibSample *s, int64_t n, int
     if (f->n < LEAST_SAMPLES || c->n_groups == QN_CALIB_GROUPS)
         return;
     *g = (QnCalibGroup){ .samples = f->n };
-    snprintf(g->name, sizeof g->name, "%s", name);
+    snprintf(g->name, sizeof g->name, "%.39s", name);
     set_rows(f);
     solve(f, g->c);
     g->error = median_error(f, g->c);
     for (int k = 0; k < QN_CALIB_FEATURES; k++)
         g->c[k] /= f->scale[k];
     c->n_groups++;
-}
-
-static bool is_named(const QnWork *w, const char *name)
-{
-    char own[40];
-    qn_calib_group_name(w, own, sizeof own);
-    return !strcmp(own, name);
-}
-
-static bool is_product(const QnWork *w, const char *name)
-{
-    (void)name;
-    return w->k > 0 && w->kind != QN_WORK_ATTENTION;
-}
-
-static bool is_other(const QnWork *w, const char *name)
-{
-    return !is_product(w, name);
 }
 
 static bool is_known(const QnCalib *c, const char *name)
@@ -140,19 +132,16 @@ static bool is_known(const QnCalib *c, const char *name)
 QnStatus qn_calib_fit(QnCalib *c, const QnCalibSample *s, int64_t n, int without)
 {
     Fit f = { 0 };
-    char name[40];
+    char names[QN_CALIB_NAMES][QN_CALIB_NAME];
     c->n_groups = 0;
     f.row = qn_alloc_array((size_t)n + 1, sizeof *f.row);
     f.weight = qn_alloc_array((size_t)n + 1, sizeof *f.weight);
     QnStatus st = f.row && f.weight ? QN_OK : QN_ENOMEM;
-    if (st == QN_OK) {
-        add_group(c, &f, s, n, without, "product", is_product);
-        add_group(c, &f, s, n, without, "other", is_other);
-    }
     for (int64_t i = 0; st == QN_OK && i < n; i++) {
-        qn_calib_group_name(&s[i].work, name, sizeof name);
-        if (!is_known(c, name))
-            add_group(c, &f, s, n, without, name, is_named);
+        qn_calib_group_names(&s[i].work, names);
+        for (int k = 0; k < QN_CALIB_NAMES; k++)
+            if (!is_known(c, names[k]))
+                add_group(c, &f, s, n, without, names[k]);
     }
     qn_free(f.row);
     qn_free(f.weight);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* ---- towers of convolutions: size = channels, blocks ---- */
+/* ---- towers of convolutions: size = channels, blocks, whether a large stem ---- */
 
 static QnValue *conv_norm(QnNet *net, const char *name, QnValue *x, const QnConvSpec *spec)
 {
@@ -29,7 +29,15 @@ static QnValue *tower(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
     int64_t c = m->size[0];
     char name[16];
     (void)layers;
-    x = qn_relu(g, conv_norm(net, "stem", x, &(QnConvSpec){ .out = c, .kernel = 3, .pad = 1 }));
+    QnConvSpec stem = { .out = c, .kernel = 3, .pad = 1 };
+    if (m->size[2]) /* of large images */
+        stem = (QnConvSpec){ .out = c, .kernel = 7, .pad = 3, .stride = 2 };
+    x = qn_relu(g, conv_norm(net, "stem", x, &stem));
+    if (m->size[2])
+        x = qn_max_pool(g, x,
+                        &(QnPoolAttr){ .kernel = { 2, { 3, 3 } },
+                                       .strides = { 2, { 2, 2 } },
+                                       .pads = { 4, { 1, 1, 1, 1 } } });
     for (int64_t i = 0; i < m->size[1]; i++) {
         snprintf(name, sizeof name, "block%d", (int)i);
         qn_net_push(net, name);
@@ -128,6 +136,7 @@ static const Net nets[] = {
     { { "blocks 192", &tokens, { 192, 6, 2, 300 } }, 8, 0, 96, false },
     { { "plain 24", &plains, { 24 } }, 48, 28, 0, false },
     { { "inverted 24", &inverteds, { 24, 2 } }, 16, 28, 0, false },
+    { { "stem 48", &towers, { 48, 2, 1 } }, 4, 160, 0, false },
     { { "tower 128", &towers, { 128, 2 } }, 8, 14, 0, false },
     { { "dense 96", &denses, { 96, 3, 1 } }, 256, 16, 0, false },
     { { "blocks 96", &tokens, { 96, 3, 2, 80, 1 } }, 16, 0, 48, false },
@@ -138,6 +147,7 @@ static const Net nets[] = {
     { { "plain 8", &plains, { 8 } }, 128, 28, 0, false },
     { { "tower 16", &towers, { 16, 2 } }, 64, 28, 0, false },
     { { "tower 512", &towers, { 512, 1 } }, 16, 7, 0, false },
+    { { "tower 384", &towers, { 384, 1 } }, 4, 10, 0, false },
     { { "inverted 64", &inverteds, { 64, 2 } }, 8, 14, 0, false },
     { { "dense 128", &denses, { 128, 2 } }, 16, 8, 0, false },
     { { "dense 1024", &denses, { 1024, 3, 1 } }, 512, 16, 0, false },

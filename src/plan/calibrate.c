@@ -45,6 +45,7 @@ typedef struct Job {
     QnPlan *plan;
     Input inputs[INPUTS];
     int n_inputs;
+    bool cpu; /* one thread: processor time is measured, to which others add nothing */
 } Job;
 
 static void job_fini(Job *j)
@@ -88,18 +89,18 @@ static QnStatus run_once(const Job *j, int64_t *ns)
 {
     for (int i = 0; i < j->n_inputs; i++)
         memcpy(j->inputs[i].to, j->inputs[i].from, j->inputs[i].bytes);
-    int64_t start = qn_clock_ns();
+    int64_t start = j->cpu ? qn_clock_cpu_ns() : qn_clock_ns();
     QN_TRY(qn_plan_run(j->plan));
-    *ns += qn_clock_ns() - start;
+    *ns += (j->cpu ? qn_clock_cpu_ns() : qn_clock_ns()) - start;
     return QN_OK;
 }
 
 /* Takes the step over. */
 static QnStatus job_init(Job *j, const Run *r, QnStep step)
 {
-    *j = (Job){ .step = step };
+    *j = (Job){ .step = step, .cpu = r->device->env.n_threads == 1 };
     QnPipelineOptions passes = qn_device_passes(r->device);
-    QnPlanOptions o = { .choices = r->o->choices, .profile = true };
+    QnPlanOptions o = { .choices = r->o->choices, .profile = !j->cpu, .profile_cpu = j->cpu };
     passes.off = step.off;
     QnStatus st = qn_pipeline_run(step.graph, &passes);
     QN_TRY_DONE(st);
@@ -195,6 +196,7 @@ static QnStatus measure_net(Run *r, const QnModel *m, QnCountRequest request, do
     QnStep step;
     Job j;
     request.here = r->device;
+    request.choices = r->o->choices;
     QN_TRY(qn_step_build(m, &request, 0, &step));
     QN_TRY(job_init(&j, r, step));
     int64_t n = qn_plan_n_steps(j.plan);
@@ -218,6 +220,12 @@ static void tell(const Run *r, double part, const char *what)
         r->o->progress(r->o->ctx, part, what);
 }
 
+/* With one thread the time that others take is not counted, here neither. */
+static int64_t budget_ns(const Run *r)
+{
+    return r->device->env.n_threads == 1 ? qn_clock_cpu_ns() : qn_clock_ns();
+}
+
 /* Half of the time of each goes to making its plan, so only a part of what is left is measured in.
  */
 static QnStatus measure_nets(Run *r, int64_t start)
@@ -229,7 +237,7 @@ static QnStatus measure_nets(Run *r, int64_t start)
         n++;
     for (int i = 0; i < n; i++) {
         qn_calib_net(i, &m, &request);
-        double used = 1e-9 * (double)(qn_clock_ns() - start), left = 0.97 * r->o->seconds - used;
+        double used = 1e-9 * (double)(budget_ns(r) - start), left = 0.97 * r->o->seconds - used;
         if (left < 0.2 && i >= 3)
             break;
         tell(r, used / r->o->seconds, m->name);
@@ -278,7 +286,8 @@ static QnStatus measure_graph(Run *r, QnGraph *g, const char *op, double size, d
         snprintf(p->op, sizeof p->op, "%s", op);
     }
     if (st == QN_OK)
-        st = take_samples(r, &j, &(QnCountRequest){ .here = r->device }, s, -2);
+        st = take_samples(r, &j, &(QnCountRequest){ .here = r->device, .choices = r->o->choices },
+                          s, -2);
     job_fini(&j);
     return st;
 }
@@ -391,13 +400,13 @@ QnStatus qn_calibrate(QnDevice *device, const QnCalibrateOptions *o, QnCalib *ou
     QnStatus st = device->backend->is_host && !device->backend->only_counts
                       ? QN_OK
                       : qn_fail(QN_EUNSUPPORTED, "only a device of the host can be measured");
-    int64_t start = qn_clock_ns();
+    int64_t start = qn_clock_ns(), budget = budget_ns(r);
     double joules = qn_calib_joules();
     qn_calib_describe(device, out);
     if (st == QN_OK)
         st = measure_curves(r);
     if (st == QN_OK)
-        st = measure_nets(r, start);
+        st = measure_nets(r, budget);
     double spent = qn_calib_joules() - joules, seconds = 1e-9 * (double)(qn_clock_ns() - start);
     out->watts = spent > 0 ? spent / seconds : 0;
     tell(r, 0.97, "fit");

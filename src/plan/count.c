@@ -21,8 +21,9 @@ void qn_count_fini(QnCount *c)
 
 static bool same_work(const QnWork *a, const QnWork *b)
 {
-    return a->kind == b->kind && a->op == b->op && a->flops == b->flops && a->read == b->read &&
-           a->written == b->written && a->m == b->m && a->n == b->n && a->groups == b->groups;
+    return a->kind == b->kind && a->op == b->op && a->kernel == b->kernel && a->flops == b->flops &&
+           a->read == b->read && a->written == b->written && a->m == b->m && a->n == b->n &&
+           a->groups == b->groups;
 }
 
 static QnStatus add_work(QnCount *c, const QnWork *w)

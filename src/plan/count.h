@@ -26,6 +26,7 @@ typedef enum QnWorkKind {
 typedef struct QnWork {
     QnWorkKind kind;
     const char *op;              /* the operator's name; static */
+    const char *kernel;          /* of QnCountRequest.here that runs it; static, else NULL */
     double flops, read, written; /* of one */
     double m, n, k, groups;      /* of attention: queries, keys, width and number of heads */
     double count;
@@ -51,7 +52,8 @@ typedef struct QnCountRequest {
     double weight_bits;
     double cache_bits; /* likewise of what generation keeps */
     QnDevice *here;    /* the passes are those of this device, and all steps count; NULL: of none */
-    bool unfused;      /* each operation is a kernel: frameworks that compile nothing */
+    const struct QnChoices *choices; /* of its kernels, or NULL */
+    bool unfused; /* each operation is a kernel: frameworks that compile nothing */
 } QnCountRequest;
 
 typedef struct QnCount {

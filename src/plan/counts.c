@@ -46,11 +46,11 @@ void qn_counts_free(QnCounts *c)
 
 static bool is_same(const QnCountRequest *a, const QnCountRequest *b)
 {
-    return a->train == b->train && a->here == b->here && a->recompute == b->recompute &&
-           a->low == b->low && a->batch == b->batch && a->image == b->image &&
-           a->width == b->width && a->depth == b->depth && a->sequence == b->sequence &&
-           a->unfused == b->unfused && a->generate == b->generate && a->context == b->context &&
-           a->source == b->source && a->weight_bits == b->weight_bits &&
+    return a->train == b->train && a->here == b->here && a->choices == b->choices &&
+           a->recompute == b->recompute && a->low == b->low && a->batch == b->batch &&
+           a->image == b->image && a->width == b->width && a->depth == b->depth &&
+           a->sequence == b->sequence && a->unfused == b->unfused && a->generate == b->generate &&
+           a->context == b->context && a->source == b->source && a->weight_bits == b->weight_bits &&
            a->cache_bits == b->cache_bits;
 }
 
@@ -221,7 +221,8 @@ QnStatus qn_counts_get(QnCounts *c, const QnModel *m, const QnCountRequest *r, c
     *out = find(c, m, r);
     if (*out)
         return QN_OK;
-    if (r->batch <= 1 || m->family->bends) /* below 1 for its error */
+    /* below 1 for its error; on a device of ours kernels are chosen by size */
+    if (r->batch <= 1 || m->family->bends || r->here)
         return get_counted(c, m, r, out);
     at.batch = FEW;
     QnStatus st = get_counted(c, m, &at, &few);

@@ -261,7 +261,8 @@ static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, c
                          .batch = batch,
                          .image = job->image,
                          .sequence = job->sequence,
-                         .here = out->card->calib ? out->card->calib->device : NULL };
+                         .here = out->card->calib ? out->card->calib->device : NULL,
+                         .choices = out->card->calib ? out->card->calib->choices : NULL };
     out->batch = batch;
     if (job->generate) {
         QN_TRY(price_answers(counts, job, &r, k, f, out));

@@ -4,6 +4,7 @@
 #include "plan/models/recurrent.h"
 
 #include <math.h>
+#include <string.h>
 
 static double dim(const QnShape *s, int i)
 {
@@ -177,6 +178,16 @@ static double bytes_spared(const QnNode *node, const QnCountRequest *r)
     return spared;
 }
 
+/* A plan of the null device has kernels that do nothing. */
+static const char *kernel_name(const QnPlanStep *s, const QnCountRequest *r)
+{
+    const QnKernel *k = s->kernel;
+    if (strcmp(k->backend, r->here->backend->name) != 0 &&
+        qn_select(r->here, s->node, r->choices, &k) != QN_OK)
+        return NULL;
+    return k->name;
+}
+
 QnWork qn_work_of(const QnPlanStep *s, const QnCountRequest *r)
 {
     const QnOp *op = s->node->op;
@@ -186,6 +197,7 @@ QnWork qn_work_of(const QnPlanStep *s, const QnCountRequest *r)
                  .read = s->cost.bytes_read - bytes_spared(s->node, r) - bytes_twice(s->node),
                  .written = s->cost.bytes_written,
                  .count = 1 };
+    w.kernel = r->here ? kernel_name(s, r) : NULL;
     int64_t steps = op == &qn_op_matmul ? steps_of(s->node) : 0;
     if (steps > 0)
         set_recurrent(&w, s->node, steps);

@@ -58,10 +58,15 @@ static void poison_dead(const QnPlan *p, int64_t at)
     }
 }
 
+static int64_t profile_ns(const QnPlan *p)
+{
+    return p->options.profile_cpu ? qn_clock_cpu_ns() : p->options.profile ? qn_clock_ns() : 0;
+}
+
 static QnStatus run_step(QnPlan *p, QnPlanRun *s)
 {
     const QnKernel *k = s->prepared.kernel;
-    int64_t t = p->options.profile ? qn_clock_ns() : 0;
+    int64_t t = profile_ns(p);
     QnStatus st = k->run(&s->prepared, s->in, s->out, s->workspace);
     if (st == QN_OK && p->options.profile && p->device->backend->sync)
         st = p->device->backend->sync(p->device);
@@ -71,8 +76,8 @@ static QnStatus run_step(QnPlan *p, QnPlanRun *s)
         const QnNode *n = s->prepared.node;
         return qn_fail_prefix("node %s (%s)", n->name ? n->name : n->op->name, k->name);
     }
-    if (p->options.profile) {
-        s->ns += (uint64_t)(qn_clock_ns() - t);
+    if (p->options.profile || p->options.profile_cpu) {
+        s->ns += (uint64_t)(profile_ns(p) - t);
         s->runs++;
     }
     return QN_OK;
