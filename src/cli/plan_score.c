@@ -41,11 +41,21 @@ static QnStatus open_all(Opened *o, const char *path, size_t bytes)
 
 static QnStatus fit(const Opened *o)
 {
-    QnStr table = { 0 };
+    QnStr table = { 0 }, whole = { 0 };
+    QnCoefs k;
     QnStatus st = qn_fit(&o->set, NULL, &table);
-    if (st == QN_OK)
-        fputs(qn_str_text(&table), stdout);
+    QN_TRY_DONE(st);
+    QN_TRY_DONE(qn_coefs_parse(&k, "fit", qn_str_text(&table), table.n));
+    /* intervals by errors on what was fitted, and on devices and models that were not */
+    QN_TRY_DONE(qn_score_width(&o->set, QN_HOLD_OUT_NONE, &k, &k.all[QN_COEF_INTERVAL]));
+    QN_TRY_DONE(qn_score_width(&o->set, QN_HOLD_OUT_GPU, &k, &k.all[QN_COEF_INTERVAL_CARD]));
+    QN_TRY_DONE(qn_score_width(&o->set, QN_HOLD_OUT_MODEL, &k, &k.all[QN_COEF_INTERVAL_MODEL]));
+    qn_coefs_print(&k, &whole);
+    QN_TRY_DONE(whole.st);
+    fputs(qn_str_text(&whole), stdout);
+done:
     qn_str_fini(&table);
+    qn_str_fini(&whole);
     return st;
 }
 
@@ -149,6 +159,7 @@ static QnStatus json_summary(const QnScore *s)
     qn_json_put_double(&w, "multi_device_mean_error_pct", 100 * s->multi.mean);
     qn_json_put_double(&w, "rank_correlation",
                        isnan(s->rank_correlation) ? 0 : s->rank_correlation);
+    qn_json_put_double(&w, "top3_by_cost_pct", isnan(s->top3) ? 0 : 100 * s->top3);
     qn_json_put_int(&w, "rows", s->n);
     qn_json_close(&w);
     QnStatus st = qn_json_end(&w);
@@ -182,6 +193,9 @@ static QnStatus print_score(const QnArgs *a, const QnMeasuredSet *set, const QnS
     if (!isnan(s->rank_correlation))
         printf("  ranks of devices for the same job: Kendall's tau %.3f over %lld jobs\n",
                s->rank_correlation, (long long)s->n_ranked);
+    if (!isnan(s->top3))
+        printf("  the cheapest device is among the three predicted in %.0f %% of %lld jobs\n",
+               100 * s->top3, (long long)s->n_jobs);
     return QN_OK;
 }
 

@@ -48,7 +48,9 @@ static const Row of_all[QN_COEFS_OF_ALL] = {
     [QN_COEF_OVERLAP] = { "overlap", 0.7, 0.01, 1 },
     [QN_COEF_HOST] = { "host", 0.35, 0.05, 1 },
     [QN_COEF_REPLICA] = { "replica", 1.3, 0.3, 5 },
-    [QN_COEF_INTERVAL] = { "interval", 1.28, 0.5, 4 },
+    [QN_COEF_INTERVAL] = { "interval", 1.28, 0.2, 8 },
+    [QN_COEF_INTERVAL_CARD] = { "interval_card", 1.28, 0.2, 8 },
+    [QN_COEF_INTERVAL_MODEL] = { "interval_model", 1.28, 0.2, 8 },
 };
 
 static const char *const tiers[QN_TIERS] = {
@@ -191,6 +193,15 @@ static const char *find_effects(const char *text, const char *end)
             return line;
     }
     return end;
+}
+
+void qn_coefs_print(const QnCoefs *c, QnStr *table)
+{
+    QnCoefs copy = *c;
+    qn_str_add(table, "coefficient,value,deviation\n");
+    for (int i = 0; i < QN_COEF_COUNT; i++)
+        qn_str_printf(table, "%s,%.5g,\n", qn_coef_info(i).name, *qn_coef_at(&copy, i));
+    qn_str_add_bytes(table, c->effects, c->effects_bytes);
 }
 
 static QnStatus read_row(QnCoefs *c, const QnTable *t, int64_t row, int name, int value)

@@ -3,6 +3,7 @@
 #ifndef QN_PLAN_COEF_H
 #define QN_PLAN_COEF_H
 
+#include "base/str.h"
 #include "plan/fleet.h"
 
 /* The software that runs the model: on equal hardware it moves throughput by up to three times. */
@@ -58,6 +59,8 @@ enum {                   /* of all */
        QN_COEF_HOST,     /* share of it through the memory of the host */
        QN_COEF_REPLICA,  /* the host's work for each device where one process drives them all */
        QN_COEF_INTERVAL, /* half the width of an interval in standard deviations */
+       QN_COEF_INTERVAL_CARD,  /* the same where the device is not known */
+       QN_COEF_INTERVAL_MODEL, /* and the model */
        QN_COEFS_OF_ALL
 };
 
@@ -93,6 +96,9 @@ void qn_coefs_start(QnCoefs *c); /* before any fit */
 QnStatus qn_coefs_open(QnCoefs *c);
 /* The text must outlive c. */
 QnStatus qn_coefs_parse(QnCoefs *c, const char *path, const char *text, size_t bytes);
+
+/* As qn_coefs_parse reads it. */
+void qn_coefs_print(const QnCoefs *c, QnStr *table);
 
 const char *qn_tier_name(QnTier tier);
 QnStatus qn_tier_find(const char *name, QnTier *tier);

@@ -115,7 +115,7 @@ static double exchange_s(const QnCostSum *sum, const QnCostRequest *r, const QnC
 static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k, double scale,
                      double compute_s)
 {
-    if (r->n_cards < 2 || (!r->train && !r->one_process))
+    if (r->n_cards < 2 || r->accumulates || (!r->train && !r->one_process))
         return 0;
     QnLinks links = links_of(r);
     QnFleet f = fleet_of(k);
@@ -198,7 +198,11 @@ static void set_interval(const QnCostSum *sum, const QnCostRequest *r, const QnC
             share = out->by_limit[QN_LIMIT_LINK] / out->step_s;
         variance += share * share * e->variance[p];
     }
-    double width = k->all[QN_COEF_INTERVAL] * sqrt(variance);
+    double card = k->all[QN_COEF_INTERVAL_CARD], model = k->all[QN_COEF_INTERVAL_MODEL];
+    double width = sqrt(variance) * (e->card && e->model ? k->all[QN_COEF_INTERVAL]
+                                     : e->card           ? model
+                                     : e->model          ? card
+                                                         : QN_MAX(card, model));
     out->low_s = out->step_s * exp(-width);
     out->high_s = out->step_s * exp(width);
     out->deviation = sqrt(variance);

@@ -45,6 +45,7 @@ typedef struct QnCostRequest {
     double weight_bits;  /* of matrices, as counted; 0: as the numbers */
     bool decodes;        /* most of the time goes into one token after the other */
     bool bridged;        /* NVLink between pairs of cards that have a bridge for it */
+    bool accumulates;    /* gradients of so many steps that update and all-reduce hardly count */
     bool one_process;    /* weights go out from one device and gradients back to it, each step */
 } QnCostRequest;
 

@@ -28,10 +28,10 @@ static const struct {
                                     [QN_PART_MOVE] = 0.15,
                                     [QN_PART_HOST] = 0.15 } },
     [QN_EFFECT_CLASS] = { "class",
-                          { [QN_PART_TENSOR] = 0.1,
-                            [QN_PART_PLAIN] = 0.1,
-                            [QN_PART_MEMORY] = 0.1,
-                            [QN_PART_HOST] = 0.2 } },
+                          { [QN_PART_TENSOR] = 0.3,
+                            [QN_PART_PLAIN] = 0.2,
+                            [QN_PART_MEMORY] = 0.15,
+                            [QN_PART_HOST] = 0.3 } },
     [QN_EFFECT_CARD] = { "card",
                          { [QN_PART_PLAIN] = 0.08,
                            [QN_PART_TENSOR] = 0.08,
@@ -124,6 +124,8 @@ bool qn_effect_key(const QnCostRequest *r, QnEffectGroup g, char key[QN_EFFECT_K
              qn_numbers_name(r->numbers), r->weight_bits);
     const char *parts[6] = { 0 };
     char framework[80] = "";
+    /* server cards with graphics memory: error correction on, less air, lower clocks */
+    const char *memory = r->card->memory && !strncmp(r->card->memory, "HBM", 3) ? "HBM" : "other";
     if (r->framework)
         shorten(r->framework, framework);
     if (qn_card_is_cpu(r->card) && framework[0])
@@ -134,7 +136,7 @@ bool qn_effect_key(const QnCostRequest *r, QnEffectGroup g, char key[QN_EFFECT_K
     switch (g) {
     case QN_EFFECT_STACK_ARCH: KEY(tier, arch); break;
     case QN_EFFECT_STACK_NUMBERS: KEY(tier, numbers, task); break;
-    case QN_EFFECT_CLASS: KEY(r->card->kind); break;
+    case QN_EFFECT_CLASS: KEY(r->card->kind, memory); break;
     case QN_EFFECT_CARD: KEY(r->card->name); break;
     case QN_EFFECT_CARD_NUMBERS: KEY(r->card->name, numbers); break;
     case QN_EFFECT_CARD_COUNT:
@@ -269,8 +271,11 @@ void qn_effects_of(const QnCoefs *k, const QnCostRequest *r, QnEffects *out)
         return;
     for (int g = 0; g < QN_EFFECT_GROUPS; g++) {
         char key[QN_EFFECT_KEY_BYTES];
-        if (g != QN_EFFECT_RUN && qn_effect_key(r, (QnEffectGroup)g, key) && add_key(k, key, out))
+        if (g != QN_EFFECT_RUN && qn_effect_key(r, (QnEffectGroup)g, key) && add_key(k, key, out)) {
+            out->card |= g == QN_EFFECT_CARD || g == QN_EFFECT_CARD_NUMBERS;
+            out->model |= g >= QN_EFFECT_MODEL && g <= QN_EFFECT_MODEL_STACK;
             continue;
+        }
         if (g == QN_EFFECT_CARD_COUNT && r->n_cards == 1)
             continue;
         snprintf(key, sizeof key, "any:%s.", groups[g].name); /* values of 0 */

@@ -40,6 +40,7 @@ const char *qn_effect_group_name(QnEffectGroup g);
 typedef struct QnEffects {
     double log[QN_EFFECT_PARTS];
     double variance[QN_EFFECT_PARTS];
+    bool card, model; /* whether the table has any of these */
 } QnEffects;
 void qn_effects_of(const QnCoefs *k, const QnCostRequest *r, QnEffects *out);
 /* Whether the lines are sorted and numbers where numbers must be. */

@@ -115,6 +115,8 @@ static int slot_of(const QnCoefInfo *info, double *sign, double *sigma)
         [QN_COEF_HOST] = { SLOT_HOST, 1, 0.5 },
         [QN_COEF_REPLICA] = { SLOT_REPLICA, 1, 0.5 },
         [QN_COEF_INTERVAL] = { -1, 0, 0 },
+        [QN_COEF_INTERVAL_CARD] = { -1, 0, 0 },
+        [QN_COEF_INTERVAL_MODEL] = { -1, 0, 0 },
     };
     *sign = info->tier >= 0   ? of_tier[info->which].sign
             : info->arch >= 0 ? of_arch[info->which].sign
@@ -510,9 +512,7 @@ static QnStatus write_table(Fit *f, QnStr *table)
 {
     for (int t = 0; t < QN_TIERS; t++)
         f->coefs.tier[t][QN_COEF_SPREAD] = f->noise[t];
-    qn_str_add(table, "coefficient,value,deviation\n");
-    for (int i = 0; i < QN_COEF_COUNT; i++)
-        qn_str_printf(table, "%s,%.5g,\n", qn_coef_info(i).name, *qn_coef_at(&f->coefs, i));
+    qn_coefs_print(&f->coefs, table);
     QN_TRY(write_effects(f, table));
     return table->s ? QN_OK : QN_ENOMEM;
 }

@@ -91,7 +91,7 @@ static QnCostItem item_of(const QnWork *w, const QnCostRequest *r)
 
 static bool is_left_out(const QnWork *w, const QnCostRequest *r)
 {
-    return r->no_update && w->kind == QN_WORK_UPDATE;
+    return (r->no_update || r->accumulates) && w->kind == QN_WORK_UPDATE;
 }
 
 int64_t qn_cost_items(const QnCount *c, const QnCostRequest *r, QnCostItem *items)

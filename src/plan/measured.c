@@ -1,5 +1,7 @@
 #include "plan/measured.h"
 
+#include "plan/match.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,25 +36,36 @@ QnTier qn_measured_tier(const char *framework)
         QnTier tier;
     } known[] = {
         { "torch.compile", QN_TIER_COMPILED },
+        { "inductor", QN_TIER_COMPILED },
         { "XLA", QN_TIER_COMPILED },
+        { "JAX", QN_TIER_COMPILED },
         { "MLPerf Training", QN_TIER_FUSED },
         { "TensorRT", QN_TIER_TENSORRT },
+        { "TRT", QN_TIER_TENSORRT },
+        { "vLLM", QN_TIER_TENSORRT },
+        { "SGLang", QN_TIER_TENSORRT },
+        { "LMDeploy", QN_TIER_TENSORRT },
+        { "FasterTransformer", QN_TIER_TENSORRT },
         { "MLPerf Inference", QN_TIER_TENSORRT },
         { "Megatron", QN_TIER_MEGATRON },
+        { "NeMo", QN_TIER_MEGATRON },
         { "MosaicML", QN_TIER_MEGATRON },
         { "torchtitan", QN_TIER_MEGATRON },
         { "nanoGPT", QN_TIER_MEGATRON },
+        { "FSDP", QN_TIER_MEGATRON },
         { "llama.cpp", QN_TIER_LLAMA_CPP },
+        { "ollama", QN_TIER_LLAMA_CPP },
         { "ExLlama", QN_TIER_LLAMA_CPP },
         { "MLC-LLM", QN_TIER_LLAMA_CPP },
-        { "habana", QN_TIER_HABANA },
+        { "abana", QN_TIER_HABANA },
         { "torch7", QN_TIER_OLD },
-        { "Caffe2", QN_TIER_OLD },
+        { "Caffe", QN_TIER_OLD },
         { "PyTorch 0.", QN_TIER_OLD },
         { "PyTorch 1.0", QN_TIER_OLD },
         { "ensorFlow 1.x", QN_TIER_OLD },
         { "ensorflow 1.", QN_TIER_OLD },
         { "nhwc", QN_TIER_CHANNELS },
+        { "channels_last", QN_TIER_CHANNELS },
         { "NGC 20.01", QN_TIER_EAGER },
         { "NGC 22.09", QN_TIER_EAGER },
         { "PyTorch 20.", QN_TIER_CHANNELS },
@@ -60,6 +73,8 @@ QnTier qn_measured_tier(const char *framework)
         { "PyTorch 22.", QN_TIER_CHANNELS },
         { "PyTorch NGC", QN_TIER_CHANNELS },
         { "ensorFlow", QN_TIER_TENSORFLOW },
+        { "ensorflow", QN_TIER_TENSORFLOW },
+        { "tf_cnn_benchmarks", QN_TIER_TENSORFLOW },
         { "MXNet", QN_TIER_TENSORFLOW },
         { "Paddle", QN_TIER_TENSORFLOW },
     };
@@ -235,6 +250,9 @@ static void describe(const Reading *r, const QnModel *model, QnMeasured *m)
     const char *flag = r->cell[FLAG];
     q->tier = qn_measured_tier(m->framework);
     q->no_update = strstr(flag, "no optimizer step") || !strncmp(flag, "forward+backward", 16);
+    /* LAMB's batches of 64k sequences are made of micro-batches, which is what tables list */
+    q->accumulates =
+        m->request.train && strstr(model->name, "_pretrain") && !strstr(m->framework, "MLPerf");
     q->model = model->name;
     q->family = model->family->name;
     q->framework = m->framework;
@@ -286,7 +304,7 @@ static const char *express_step(QnCounts *counts, Reading *r, const QnModel *mod
 }
 
 /* timm's runs with this version are of nets as they are deployed, as their parameters there say. */
-static QnStatus find_model(const QnMeasured *m, const QnModel **out)
+static const QnModel *find_model(const QnMeasured *m)
 {
     static const char *const deployed[][2] = {
         { "repvgg_b0", "repvgg_b0_fused" },
@@ -295,8 +313,8 @@ static QnStatus find_model(const QnMeasured *m, const QnModel **out)
     };
     for (int i = 0; i < QN_COUNT(deployed) && strstr(m->framework, "timm PyTorch 2.9.1"); i++)
         if (!strcmp(m->model, deployed[i][0]))
-            return qn_model_find(deployed[i][1], out);
-    return qn_model_find(m->model, out);
+            return qn_match_model(deployed[i][1]);
+    return qn_match_model(m->model);
 }
 
 /* NULL, or why the row cannot be predicted. */
@@ -306,9 +324,12 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
     const QnModel *model;
     const char *const *cell = r->cell, *reason;
     m->request.train = !strcmp(m->task, "train");
-    if (find_model(m, &model) != QN_OK)
+    model = find_model(m);
+    if (!model)
         return "no builder for this model";
     if (qn_catalogue_find(c, m->gpu, &m->request.card) != QN_OK)
+        m->request.card = qn_match_card(c, m->gpu);
+    if (!m->request.card)
         return "the device is not in the catalogue";
     if (!qn_read_numbers(m->precision, &m->request.numbers, &r->weight_bits))
         return "no model of this precision";
@@ -348,7 +369,7 @@ static QnStatus read_row(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *count
     Reading r = { .cell = cell };
     double cards;
     for (int i = 0; i < COLUMNS; i++)
-        cell[i] = s->table.row[row][column[i]];
+        cell[i] = column[i] < 0 ? "" : s->table.row[row][column[i]];
     QN_TRY(qn_table_number(&s->table, row, column[THROUGHPUT], 0, &r.number));
     if (qn_table_number(&s->table, row, column[BATCH], 0, &r.batch) != QN_OK)
         r.batch = -1; /* "max", "mix" */
@@ -377,6 +398,14 @@ static QnStatus read_row(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *count
     return QN_OK;
 }
 
+static bool has_column(const QnTable *t, const char *name)
+{
+    for (int i = 0; i < t->n_columns; i++)
+        if (!strcmp(t->name[i], name))
+            return true;
+    return false;
+}
+
 QnStatus qn_measured_parse(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *counts,
                            const char *path, const char *text, size_t bytes)
 {
@@ -386,8 +415,12 @@ QnStatus qn_measured_parse(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *cou
     if (!s->arena)
         return QN_ENOMEM;
     QN_TRY_DONE(qn_table_parse(&s->table, s->arena, path, text, bytes));
-    for (int i = 0; i < COLUMNS; i++)
-        QN_TRY_DONE(qn_table_column(&s->table, column_names[i], &column[i]));
+    for (int i = 0; i < COLUMNS; i++) {
+        column[i] = -1;
+        bool needed = i != ID && i != FLAG && i != FRAMEWORK && i != SIZE;
+        if (needed || has_column(&s->table, column_names[i]))
+            QN_TRY_DONE(qn_table_column(&s->table, column_names[i], &column[i]));
+    }
     s->rows = qn_arena_array(s->arena, (size_t)s->table.n_rows + 1, sizeof *s->rows);
     if (!s->rows)
         QN_TRY_DONE(QN_ENOMEM);

@@ -168,14 +168,36 @@ bool qn_read_numbers(const char *text, QnNumbers *numbers, double *weight_bits)
 
 /* ---- units ---- */
 
+/* "images/sec" is "img/s". */
+static void shorten(const char *text, char out[32])
+{
+    static const char *const words[][2] = { { "images", "img" },    { "image", "img" },
+                                            { "imgs", "img" },      { "sentences", "seq" },
+                                            { "sequences", "seq" }, { "examples", "samples" },
+                                            { "tokens", "tok" },    { "token", "tok" } };
+    const char *slash = strchr(text, '/');
+    size_t n = slash ? (size_t)(slash - text) : strlen(text);
+    const char *first = NULL, *rest = slash ? slash : "";
+    for (int i = 0; i < QN_COUNT(words) && !first; i++)
+        if (strlen(words[i][0]) == n && !strncasecmp(words[i][0], text, n))
+            first = words[i][1];
+    if (!strcasecmp(rest, "/sec") || !strcasecmp(rest, "/second"))
+        rest = "/s";
+    if (first)
+        snprintf(out, 32, "%s%s", first, rest);
+    else
+        snprintf(out, 32, "%.*s%s", (int)QN_MIN(n, 20), text, rest);
+}
+
 bool qn_read_unit(const char *text, QnReadUnit *unit)
 {
+    char name[32];
+    shorten(text, name);
     static const struct {
         const char *name;
         QnReadUnit unit;
     } known[] = {
         { "img/s", { .items = QN_READ_EXAMPLES } },
-        { "images/s", { .items = QN_READ_EXAMPLES } },
         { "seq/s", { .items = QN_READ_EXAMPLES } },
         { "samples/s", { .items = QN_READ_EXAMPLES } },
         { "items/s", { .items = QN_READ_EXAMPLES } },
@@ -185,7 +207,6 @@ bool qn_read_unit(const char *text, QnReadUnit *unit)
         { "qps", { .items = QN_READ_EXAMPLES } },
         { "fps", { .items = QN_READ_EXAMPLES } },
         { "tok/s", { .items = QN_READ_TOKENS } },
-        { "tokens/s", { .items = QN_READ_TOKENS } },
         { "audio_samples/s", { .items = QN_READ_TOKENS } },
         { "mel_frames/s", { .items = QN_READ_TOKENS } },
         { "tok/s/GPU", { .items = QN_READ_TOKENS, .of_one = true } },
@@ -205,7 +226,7 @@ bool qn_read_unit(const char *text, QnReadUnit *unit)
     };
     for (int i = 0; i < QN_COUNT(known); i++) {
         *unit = known[i].unit;
-        if (!strcasecmp(text, known[i].name))
+        if (!strcasecmp(name, known[i].name))
             return true;
     }
     return false;

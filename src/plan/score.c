@@ -1,20 +1,28 @@
 #include "plan/score.h"
 
+#include "plan/rank.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOLDS = 20 };
+enum { FOLDS = 8, FEW_FOLDS = 5 };
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
 
 /* ---- predictions ---- */
 
 /* FNV-1a, so that a name's fold is the same in every file. */
-static int fold_of(const char *name)
+static int fold_of(const char *name, int folds)
 {
     uint32_t h = 2166136261u;
     for (; *name; name++)
         h = (h ^ (unsigned char)*name) * 16777619u;
-    return (int)((h ^ h >> 16) % FOLDS);
+    return (int)((h ^ h >> 16) % (uint32_t)folds);
 }
 
 static const char *held_out(const QnMeasured *m, QnHoldOut how)
@@ -32,10 +40,11 @@ static void predict(QnScored *r, const QnCoefs *k)
     r->predicted = m->is_time ? c.step_s * m->per_step : m->per_step / c.step_s;
     r->error = fabs(r->predicted - m->value) / m->value;
     r->inside = m->measured_s >= c.low_s && m->measured_s <= c.high_s;
+    r->deviations = c.deviation > 0 ? fabs(log(c.step_s / m->measured_s)) / c.deviation : 0;
 }
 
 /* One fold from a fit that has not seen it. */
-static QnStatus predict_fold(const QnMeasuredSet *s, const bool *use, QnScore *out)
+static QnStatus predict_fold(const QnMeasuredSet *s, const bool *use, QnScored *rows)
 {
     QnStr table = { 0 };
     QnCoefs k;
@@ -44,31 +53,68 @@ static QnStatus predict_fold(const QnMeasuredSet *s, const bool *use, QnScore *o
         st = qn_coefs_parse(&k, "fit", qn_str_text(&table), table.n);
     for (int64_t i = 0; i < s->n && st == QN_OK; i++)
         if (!use[i])
-            predict(&out->rows[i], &k);
+            predict(&rows[i], &k);
     qn_str_fini(&table);
     return st;
 }
 
-static QnStatus predict_folds(const QnMeasuredSet *s, QnHoldOut how, QnScore *out)
+/* The deviations that 80 % of the rows lie within, without those of one fold (-1: of none). */
+static double width_of(const QnMeasuredSet *s, const QnScored *rows, QnHoldOut how, int folds,
+                       int without, double *room)
+{
+    size_t n = 0;
+    for (int64_t i = 0; i < s->n; i++)
+        if (rows[i].error >= 0 && rows[i].deviations > 0 &&
+            (without < 0 || fold_of(held_out(&s->rows[i], how), folds) != without))
+            room[n++] = rows[i].deviations;
+    qsort(room, n, sizeof *room, by_value);
+    return n ? room[n * 4 / 5] : 1.28;
+}
+
+/* Intervals of a fold are as wide as the other folds' errors say. */
+static void set_inside(const QnMeasuredSet *s, QnHoldOut how, QnScored *rows, double *room)
+{
+    for (int fold = 0; fold < FOLDS; fold++) {
+        double width = width_of(s, rows, how, FOLDS, fold, room);
+        for (int64_t i = 0; i < s->n; i++)
+            if (rows[i].deviations > 0 && fold_of(held_out(&s->rows[i], how), FOLDS) == fold)
+                rows[i].inside = rows[i].deviations <= width;
+    }
+}
+
+static QnStatus predict_folds(const QnMeasuredSet *s, QnHoldOut how, int folds, QnScored *rows)
 {
     bool *use = qn_alloc((size_t)s->n + 1);
     QnStatus st = use ? QN_OK : QN_ENOMEM;
-    for (int fold = 0; fold < FOLDS && st == QN_OK; fold++) {
+    for (int fold = 0; fold < folds && st == QN_OK; fold++) {
         for (int64_t i = 0; i < s->n; i++)
-            use[i] = fold_of(held_out(&s->rows[i], how)) != fold;
-        st = predict_fold(s, use, out);
+            use[i] = fold_of(held_out(&s->rows[i], how), folds) != fold;
+        st = predict_fold(s, use, rows);
     }
     qn_free(use);
     return st;
 }
 
-/* ---- statistics ---- */
-
-static int by_value(const void *a, const void *b)
+QnStatus qn_score_width(const QnMeasuredSet *s, QnHoldOut how, const QnCoefs *k, double *width)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    QnScored *rows = qn_alloc_array((size_t)s->n + 1, sizeof *rows);
+    double *room = qn_alloc_array((size_t)s->n + 1, sizeof *room);
+    QnStatus st = rows && room ? QN_OK : QN_ENOMEM;
+    for (int64_t i = 0; i < s->n && st == QN_OK; i++) {
+        rows[i].row = &s->rows[i];
+        if (how == QN_HOLD_OUT_NONE)
+            predict(&rows[i], k);
+    }
+    if (st == QN_OK && how != QN_HOLD_OUT_NONE)
+        st = predict_folds(s, how, FEW_FOLDS, rows);
+    if (st == QN_OK)
+        *width = QN_MIN(QN_MAX(width_of(s, rows, how, FEW_FOLDS, -1, room), 0.2), 8);
+    qn_free(rows);
+    qn_free(room);
+    return st;
 }
+
+/* ---- statistics ---- */
 
 /* errors: n, sorted here. */
 static void fill_group(QnScoreGroup *g, double *errors, int64_t inside)
@@ -96,66 +142,7 @@ static void fill_by_cards(const QnScore *s, double *errors, int least, int most,
     fill_group(g, errors, inside);
 }
 
-/* ---- ranks of devices ---- */
-
-static int by_job(const void *pa, const void *pb)
-{
-    const QnMeasured *a = (*(const QnScored *const *)pa)->row;
-    const QnMeasured *b = (*(const QnScored *const *)pb)->row;
-    const char *texts[][2] = { { a->model, b->model },
-                               { a->task, b->task },
-                               { a->precision, b->precision },
-                               { a->framework, b->framework },
-                               { a->unit, b->unit } };
-    for (int i = 0; i < QN_COUNT(texts); i++) {
-        int c = strcmp(texts[i][0], texts[i][1]);
-        if (c)
-            return c;
-    }
-    return (a->count->examples > b->count->examples) - (a->count->examples < b->count->examples);
-}
-
-/* Kendall's pairs: of those with different measurements, agreeing minus disagreeing, as a share. */
-static double agreement(const QnScored *const *rows, int64_t n)
-{
-    double agree = 0, pairs = 0;
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < i; j++) {
-            double m = rows[i]->row->value - rows[j]->row->value;
-            double p = rows[i]->predicted - rows[j]->predicted;
-            if (m == 0 || rows[i]->row->request.card == rows[j]->row->request.card)
-                continue;
-            pairs++;
-            agree += p == 0 ? 0 : (p > 0) == (m > 0) ? 1 : -1;
-        }
-    }
-    return pairs > 0 ? agree / pairs : NAN;
-}
-
-static QnStatus rank_devices(QnScore *s)
-{
-    const QnScored **rows = qn_alloc_array((size_t)s->n + 1, sizeof *rows);
-    int64_t n = 0;
-    double sum = 0;
-    if (!rows)
-        return QN_ENOMEM;
-    for (int64_t i = 0; i < s->n; i++)
-        if (s->rows[i].error >= 0 && s->rows[i].row->request.n_cards == 1)
-            rows[n++] = &s->rows[i];
-    qsort(rows, (size_t)n, sizeof *rows, by_job);
-    for (int64_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && !by_job(&rows[i], &rows[end]); end++)
-            continue;
-        double t = end - i >= 4 ? agreement(rows + i, end - i) : NAN;
-        if (isnan(t))
-            continue;
-        sum += t;
-        s->n_ranked++;
-    }
-    s->rank_correlation = s->n_ranked ? sum / (double)s->n_ranked : NAN;
-    qn_free(rows);
-    return QN_OK;
-}
+/* ---- all ---- */
 
 QnStatus qn_score(const QnMeasuredSet *s, const QnCoefs *k, QnHoldOut hold_out, QnScore *out)
 {
@@ -171,13 +158,15 @@ QnStatus qn_score(const QnMeasuredSet *s, const QnCoefs *k, QnHoldOut hold_out, 
             predict(&out->rows[i], k);
     }
     if (st == QN_OK && hold_out != QN_HOLD_OUT_NONE)
-        st = predict_folds(s, hold_out, out);
+        st = predict_folds(s, hold_out, FOLDS, out->rows);
+    if (st == QN_OK && hold_out != QN_HOLD_OUT_NONE)
+        set_inside(s, hold_out, out->rows, errors);
     if (st == QN_OK) {
         fill_by_cards(out, errors, 1, 1 << 30, &out->all);
         fill_by_cards(out, errors, 1, 1, &out->single);
         fill_by_cards(out, errors, 2, 1 << 30, &out->multi);
         out->n_expressed = out->all.n;
-        st = rank_devices(out);
+        st = qn_rank_devices(out);
     }
     qn_free(errors);
     if (st != QN_OK)

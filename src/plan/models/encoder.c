@@ -56,6 +56,10 @@ static QnValue *bert(QnNet *net, const QnModel *m, QnValue *tokens, int64_t laye
         x = bert_layer(net, i, m, x);
     if (!m->size[7])
         return qn_nn_linear(net, "qa_outputs", x, 2, true);
+    if (net->training) { /* 80 of 512 and 20 of 128 words are masked, and scored */
+        int64_t masked = QN_MAX(tokens->type.shape.dim[1] * 5 / 32, 1);
+        x = qn_slice_axis(g, x, 1, 0, masked);
+    }
     x = qn_nn_layer_norm(net, "transform_norm",
                          qn_gelu(g, qn_nn_linear(net, "transform", x, narrow, true)), true);
     QnInitSpec zeros = { QN_INIT_KIND_ZEROS, 0, 0, 0 };
