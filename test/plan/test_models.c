@@ -84,6 +84,7 @@ static void test_sizes(void **state)
         const char *model;
         int64_t image;
         const char *error; /* part of it; NULL: it is counted */
+        int64_t width;     /* 0: square */
     } cases[] = {
         { "efficientnet_b0", 600, NULL },
         { "efficientnet_widese_b4", 380, NULL },
@@ -117,12 +118,20 @@ static void test_sizes(void **state)
         { "fastvit_t8", 299, NULL },
         { "mixer_b16_224", 160, NULL },
         { "inception_v3", 40, "window spans" },
+        { "vit_base_patch16_224", 224, NULL, 320 },
+        { "beit_base_patch16_224", 224, NULL, 320 },
+        { "xcit_small_12_p16_224", 224, NULL, 320 },
+        { "swinv2_tiny_window8_256", 256, NULL, 320 },
+        { "coatnet_0_rw_224", 224, NULL, 320 },
+        { "mobilevit_s", 250, NULL, 333 },
+        { "maxvit_tiny_tf_224", 224, "windows of 7 x 7", 320 },
+        { "levit_256", 224, "square", 320 },
     };
     QnDevice *d = null_device();
     for (int i = 0; i < QN_COUNT(cases); i++) {
         const QnModel *m;
         QnCount c;
-        QnCountRequest r = { .batch = 1, .image = cases[i].image };
+        QnCountRequest r = { .batch = 1, .image = cases[i].image, .width = cases[i].width };
         assert_int_equal(qn_model_find(cases[i].model, &m), QN_OK);
         QnStatus st = qn_count_model(m, &r, d, &c);
         bool as_said = cases[i].error ? st != QN_OK && strstr(qn_error_last()->text, cases[i].error)

@@ -23,10 +23,10 @@ static QnValue *attend(QnNet *net, QnValue *part[3], QnValue *mask)
 /* ---- BEiT ---- */
 
 /* Biases of places, and three more values that the class token gives and gets. */
-static QnValue *place_bias(QnNet *net, int64_t side, int64_t heads)
+static QnValue *place_bias(QnNet *net, int64_t h, int64_t w, int64_t heads)
 {
     QnGraph *g = net->g;
-    int64_t places = side * side, n = places + 1, span = 2 * side - 1, rows = span * span + 3;
+    int64_t n = h * w + 1, span = 2 * w - 1, rows = (2 * h - 1) * span + 3;
     int64_t *ids = qn_alloc_array((size_t)(n * n), sizeof *ids);
     if (!ids)
         return qn_graph_poison(g);
@@ -35,7 +35,7 @@ static QnValue *place_bias(QnNet *net, int64_t side, int64_t heads)
         if (a < 0 || b < 0)
             ids[i] = rows - (a < 0 && b < 0 ? 1 : a < 0 ? 3 : 2);
         else
-            ids[i] = (a / side - b / side + side - 1) * span + a % side - b % side + side - 1;
+            ids[i] = (a / w - b / w + h - 1) * span + a % w - b % w + w - 1;
     }
     QnValue *index = qn_constant(g, QN_DTYPE_I64, &QN_SHAPE(n, n), ids);
     qn_free(ids);
@@ -47,7 +47,8 @@ static QnValue *place_bias(QnNet *net, int64_t side, int64_t heads)
 static QnValue *beit(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
 {
     QnGraph *g = net->g;
-    int64_t side = qn_block_dim(x, 2) / m->size[3], width = m->size[1];
+    int64_t h = qn_block_dim(x, 2) / m->size[3], w = qn_block_dim(x, 3) / m->size[3];
+    int64_t width = m->size[1];
     layers = layers ? layers : m->size[0];
     x = qn_block_patches(net, "patch_embed", x, width, m->size[3]);
     x = qn_block_prepend(net, "cls_token", x, 1);
@@ -57,7 +58,7 @@ static QnValue *beit(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
         QnValue *part[3];
         qn_block_push(net, "blocks", i);
         project(net, qn_nn_layer_norm(net, "norm1", x, true), m->size[2], part);
-        QnValue *y = attend(net, part, place_bias(net, side, m->size[2]));
+        QnValue *y = attend(net, part, place_bias(net, h, w, m->size[2]));
         x = qn_add(g, x, qn_block_scale(net, "gamma_1", y));
         y = qn_nn_layer_norm(net, "norm2", x, true);
         y = qn_block_mlp(net, "mlp", y, m->size[4], width, QN_ACT_GELU);
