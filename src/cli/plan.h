@@ -8,6 +8,7 @@
 #include "plan/advice.h"
 
 enum { QN_PLAN_MOST = 1024 }; /* devices of a table */
+enum { QN_PLAN_NEAREST = 3 }; /* of them that are asked for remedies */
 
 typedef struct QnPlanTable {
     QnJob job;
@@ -22,6 +23,12 @@ typedef struct QnPlanTable {
     double samples; /* of the data set; 0: not known */
     QnOffer more;   /* of several devices, where no single one is within all limits */
     bool more_found;
+    /* Where nothing fits: what would, of the devices that come nearest, and those of them for which
+     * nothing does. */
+    QnRemedy *remedies;
+    int n_remedies;
+    const QnOffer *hopeless[QN_PLAN_NEAREST];
+    int n_hopeless;
     struct QnPlanHere *here; /* this machine, where it is asked for; else NULL */
 } QnPlanTable;
 

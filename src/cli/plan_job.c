@@ -232,6 +232,7 @@ QnStatus qn_plan_table_open(QnPlanTable *t, const QnArgs *a)
 void qn_plan_table_close(QnPlanTable *t)
 {
     qn_free(t->offers);
+    qn_free(t->remedies);
     qn_counts_free(t->counts);
     qn_device_close(t->device);
     qn_plan_here_close(t);

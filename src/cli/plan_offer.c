@@ -207,6 +207,41 @@ static bool any_fits(const QnPlanTable *t)
     return false;
 }
 
+/* The device of those not yet asked that lacks the smallest part; NULL: none is left. */
+static const QnOffer *nearest_of(const QnPlanTable *t, const bool *asked)
+{
+    const QnOffer *nearest = NULL;
+    for (int i = 0; i < t->n; i++) {
+        const QnOffer *o = &t->offers[i];
+        if (!o->error[0] && !asked[i] &&
+            (!nearest || o->cost.memory_bytes / qn_offer_room(o) <
+                             nearest->cost.memory_bytes / qn_offer_room(nearest)))
+            nearest = o;
+    }
+    return nearest;
+}
+
+static QnStatus find_remedies(QnPlanTable *t)
+{
+    bool asked[QN_PLAN_MOST] = { false };
+    t->remedies = qn_alloc_array((size_t)QN_PLAN_NEAREST * QN_REMEDIES, sizeof *t->remedies);
+    if (!t->remedies)
+        return QN_ENOMEM;
+    for (int i = 0; i < QN_PLAN_NEAREST; i++) {
+        const QnOffer *o = nearest_of(t, asked);
+        int n;
+        if (!o)
+            break;
+        asked[o - t->offers] = true;
+        QN_TRY(
+            qn_advice_remedies(t->counts, &t->job, o, &t->coefs, t->remedies + t->n_remedies, &n));
+        t->n_remedies += n;
+        if (!n)
+            t->hopeless[t->n_hopeless++] = o;
+    }
+    return QN_OK;
+}
+
 /* What is printed, then what follows from it. */
 static QnStatus show(const QnArgs *a, QnPlanTable *t)
 {
@@ -229,6 +264,8 @@ static QnStatus price_all(const QnArgs *a, QnPlanTable *t)
         return QN_OK;
     QN_TRY(qn_plan_table_price(t, a));
     QN_TRY(qn_plan_table_sort(t, a));
+    if (!any_fits(t))
+        return find_remedies(t);
     if (qn_advice_of(&t->job, t->offers, t->n).best >= 0)
         return QN_OK;
     return qn_advice_more_cards(t->counts, &t->job, t->offers, t->n, &t->coefs, &t->more,

@@ -311,33 +311,16 @@ static void print_remedy(const QnPlanTable *t, const QnRemedy *r)
     printf("\n");
 }
 
-/* Devices that come nearest are asked first. */
-static QnStatus print_remedies(const QnPlanTable *t)
+static void print_remedies(const QnPlanTable *t)
 {
-    bool asked[QN_PLAN_MOST] = { false };
     printf("\nnothing fits. What would:\n");
-    for (int round = 0; round < 3; round++) {
-        const QnOffer *nearest = NULL;
-        for (int i = 0; i < t->n; i++) {
-            const QnOffer *o = &t->offers[i];
-            if (!o->error[0] && !asked[i] &&
-                (!nearest || o->cost.memory_bytes / qn_offer_room(o) <
-                                 nearest->cost.memory_bytes / qn_offer_room(nearest)))
-                nearest = o;
-        }
-        if (!nearest)
-            break;
-        asked[nearest - t->offers] = true;
-        QnRemedy r[QN_REMEDIES];
-        int n;
-        QN_TRY(qn_advice_remedies(t->counts, &t->job, nearest, &t->coefs, r, &n));
-        for (int i = 0; i < n; i++)
-            print_remedy(t, &r[i]);
-        if (!n)
-            printf("  %s: nothing; it lacks %.3g GiB, most of it goes to %s\n", nearest->card->name,
-                   (nearest->cost.memory_bytes - qn_offer_room(nearest)) / GIB, nearest->term);
+    for (int i = 0; i < t->n_remedies; i++)
+        print_remedy(t, &t->remedies[i]);
+    for (int i = 0; i < t->n_hopeless; i++) {
+        const QnOffer *o = t->hopeless[i];
+        printf("  %s: nothing; it lacks %.3g GiB, most of it goes to %s\n", o->card->name,
+               (o->cost.memory_bytes - qn_offer_room(o)) / GIB, o->term);
     }
-    return QN_OK;
 }
 
 /* ---- all ---- */
@@ -381,8 +364,10 @@ QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t)
     QN_TRY(print_table(t));
     for (int i = 0; i < t->n; i++)
         fits |= !t->offers[i].error[0] && t->offers[i].cost.fits;
-    if (!fits)
-        return print_remedies(t);
+    if (!fits) {
+        print_remedies(t);
+        return QN_OK;
+    }
     if (best) {
         if (t->more_found)
             printf("\nno single device is within all limits");

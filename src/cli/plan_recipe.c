@@ -243,12 +243,18 @@ QnStatus qn_plan_recipe_write(const QnArgs *a, const QnPlanTable *t)
 {
     const char *path = a->text[QN_PLAN_WRITE_RECIPE];
     const QnOffer *o = qn_plan_best(t);
+    /* where nothing fits as asked, the first remedy that a recipe can say */
+    for (int i = 0; i < t->n_remedies && !o; i++)
+        if (!t->remedies[i].offer.offload && !t->remedies[i].offer.shard)
+            o = &t->remedies[i].offer;
     QnRecipe *check;
     char *text;
     if (!t->job.train)
         return qn_fail(QN_EUSAGE, "--write-recipe: recipes are for training, not for --task infer");
     if (!o)
-        return qn_fail(QN_EUSAGE, "--write-recipe: nothing fits, so there is nothing to write");
+        return qn_fail(
+            QN_EUSAGE,
+            "--write-recipe: nothing fits that a recipe could say, so nothing is written");
     QN_TRY(qn_plan_recipe_print(a, t, o, &text));
     QnStatus st = qn_file_write_atomic(path, text, strlen(text));
     qn_free(text);

@@ -69,12 +69,15 @@ static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
         qn_sink_text(s, "error", o->error);
 }
 
-static QnStatus put_row(QnSink *s, const QnJob *job, const QnOffer *o)
+/* remedy: what was done so that it fits; "" where nothing was. */
+static QnStatus put_row(QnSink *s, const QnJob *job, const QnOffer *o, const char *remedy)
 {
     qn_sink_begin(s);
     qn_sink_text(s, "device", o->card->name);
     qn_sink_int(s, "count", o->n_cards);
     put_offer(s, job, o);
+    if (s->how != QN_SINK_JSON || remedy[0])
+        qn_sink_text(s, "remedy", remedy);
     return qn_sink_end(s);
 }
 
@@ -115,12 +118,14 @@ QnStatus qn_plan_rows(const QnArgs *a, const QnPlanTable *t)
 {
     QnSink s = { .how = a->json ? QN_SINK_JSON : QN_SINK_HEAD };
     if (!a->json && t->n) {
-        QN_TRY(put_row(&s, &t->job, &t->offers[0]));
+        QN_TRY(put_row(&s, &t->job, &t->offers[0], ""));
         s.how = QN_SINK_CSV;
     }
     for (int i = 0; i < t->n; i++)
-        QN_TRY(put_row(&s, &t->job, &t->offers[i]));
+        QN_TRY(put_row(&s, &t->job, &t->offers[i], ""));
     if (t->more_found)
-        QN_TRY(put_row(&s, &t->job, &t->more));
+        QN_TRY(put_row(&s, &t->job, &t->more, ""));
+    for (int i = 0; i < t->n_remedies; i++)
+        QN_TRY(put_row(&s, &t->remedies[i].job, &t->remedies[i].offer, t->remedies[i].text));
     return a->json ? put_advice(t) : QN_OK;
 }
