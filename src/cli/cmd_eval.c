@@ -1,3 +1,4 @@
+#include "cli/host_steps.h"
 #include "cli/report.h"
 
 #include <stdio.h>
@@ -50,6 +51,7 @@ static int run(QnArgs *a)
         return qn_cli_fail(a);
     if (s.skipped)
         qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);
+    qn_host_steps_warn(s.session->eval_plan, s.device, &a->log);
     QnDataset *ds = s.data.test ? s.data.test : s.data.train;
     st = qn_evaluate(s.session, ds, NULL, NULL, &e);
     if (st == QN_OK)

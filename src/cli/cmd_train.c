@@ -1,6 +1,7 @@
 #include "cli/report.h"
 
 #include "base/file.h"
+#include "cli/host_steps.h"
 #include "rt/tune.h"
 #include "train/model_file.h"
 #include "train/pretrained.h"
@@ -259,6 +260,7 @@ static QnStatus train(QnArgs *a, QnSetup *s, const char *run, bool *was_interrup
     QN_TRY(qn_cli_number(a, PRICE, -1, &price));
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
+    qn_host_steps_warn(s->session->train_plan, s->device, &a->log);
     qn_report_init(&r, a, s, run);
     qn_run_forecast_init(&r.forecast, s, price, !a->text[NO_RESIDUALS], &a->log);
     QnTrainEvents events = qn_report_events(&r);

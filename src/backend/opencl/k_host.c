@@ -31,7 +31,7 @@ const QnKernel qn_kernel_opencl_host = {
     .name = "opencl.host",
     .backend = "opencl",
     .rank = 0,
-    .flags = QN_KERNEL_ANY_THREADS,
+    .flags = QN_KERNEL_ANY_THREADS | QN_KERNEL_WAITS,
     .accepts = host_accepts,
     .run = host_run,
 };
