@@ -144,3 +144,30 @@ static void test_sizes(void **state)
     }
     qn_device_close(d);
 }
+
+/* What training has beside the net: side heads are parameters (torchvision 0.19's counts), a
+ * teacher is work that is not trained. */
+static void test_beside(void **state)
+{
+    static const struct {
+        const char *model;
+        double params, gmacs; /* in training; gmacs 0: not said */
+    } cases[] = {
+        { "inception_v3", 23.835, 5.713 },
+        { "inception_v3_aux", 27.161, 0 },
+        { "googlenet_aux", 13.005, 0 },
+        { "gpunet_d1", 10.6, 4.29 + 10.266 }, /* EfficientNet-B5 teaches */
+    };
+    QnDevice *d = null_device();
+    for (int i = 0; i < QN_COUNT(cases); i++) {
+        const QnModel *m;
+        QnCount c;
+        QnCountRequest r = { .batch = 2, .train = true };
+        assert_int_equal(qn_model_find(cases[i].model, &m), QN_OK);
+        assert_int_equal(qn_count_model(m, &r, d, &c), QN_OK);
+        assert_true(is_near(m, "M parameters", c.params / 1e6, cases[i].params));
+        assert_true(is_near(m, "G multiply-adds", c.macs / 2e9, cases[i].gmacs));
+        qn_count_fini(&c);
+    }
+    qn_device_close(d);
+}
