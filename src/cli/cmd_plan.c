@@ -21,7 +21,8 @@ static const QnOption options[] = {
     [QN_PLAN_HTML] = QN_PLAN_TEXT("--html", "FILE.html", "write a page with charts"),
     [QN_PLAN_CALIBRATE] =
         QN_PLAN_FLAG("--calibrate", "measure this machine, which is then the device 'this'; with "
-                                    "--hourly USD, what an hour of it costs"),
+                                    "--hourly USD what an hour of it costs, with --power W "
+                                    "what it draws"),
     [QN_PLAN_SECONDS] = { "--seconds", 0, QN_OPTION_INT, "N",
                           "with --calibrate: about how long; default 20", 2, 3600 },
     [QN_PLAN_THREADS] = { "--threads", 0, QN_OPTION_INT, "N",

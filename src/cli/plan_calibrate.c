@@ -108,7 +108,7 @@ QnStatus qn_plan_calibrate(const QnArgs *a)
     QnDevice *device = NULL;
     QnChoices *choices = NULL;
     QnCalib *c = qn_alloc(sizeof *c);
-    double price;
+    double price, watts;
     QnCalibrateOptions o = { .seconds =
                                  a->text[QN_PLAN_SECONDS] ? (double)a->number[QN_PLAN_SECONDS] : 20,
                              .progress = progress };
@@ -117,11 +117,14 @@ QnStatus qn_plan_calibrate(const QnArgs *a)
         st = qn_fail(QN_EUSAGE, "--calibrate takes no model: it measures the machine");
     QN_TRY_DONE(st);
     QN_TRY_DONE(qn_plan_number(a, QN_PLAN_HOURLY, 0, &price));
+    QN_TRY_DONE(qn_plan_number(a, QN_PLAN_POWER, 0, &watts));
     QN_TRY_DONE(qn_cli_device("cpu", a->number[QN_PLAN_THREADS], false, &device));
     QN_TRY_DONE(qn_cli_choices(&choices));
     o.choices = choices;
     QN_TRY_DONE(qn_calibrate(device, &o, c));
     c->usd_per_hour = price;
+    if (watts > 0)
+        c->watts = watts;
     QN_TRY_DONE(store(c, path));
     if (a->json)
         st = print_json(c, path);

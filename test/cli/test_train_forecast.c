@@ -64,7 +64,7 @@ static void test_with_calibration(void **state)
 {
     QnArena *arena = qn_arena_new();
     bool there;
-    assert_runs("plan --calibrate --seconds 2 --threads 1 --hourly 0.36 --json");
+    assert_runs("plan --calibrate --seconds 2 --threads 1 --hourly 0.36 --power 50 --json");
     assert_true(json_number(last(arena), "peak_flops") > 1e7);
     assert_true(json_number(last(arena), "usd_per_hour") == 0.36);
     assert_runs("train r.json -o first --json");
@@ -74,6 +74,8 @@ static void test_with_calibration(void **state)
     assert_true(predicted > 0 && measured > 0);
     assert_true(json_number(o, "predicted_seconds") >= 3 * predicted);
     assert_true(json_number(o, "usd") > 0 && json_number(o, "earlier_runs") == 0);
+    /* 0.36 USD and 0.05 kWh an hour, of the same time */
+    assert_true(fabs(json_number(o, "kwh") / json_number(o, "usd") - 0.05 / 0.36) < 1e-3);
     /* the plan of the same step says the same, before anything has been learnt and after */
     double step = get("plan r.json --gpu this --json", "step_ms", &there);
     double factor = pow(measured / predicted, 1 / 3.0);
