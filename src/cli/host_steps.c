@@ -11,7 +11,7 @@ static const char *reason_of(const QnDevice *d, const QnNode *n)
         const QnKernel *k = d->backend->kernels[i];
         bool meant = (!k->op || k->op == n->op) && !(k->flags & QN_KERNEL_WAITS);
         const char *why = meant ? qn_select_reason(d, k, n) : NULL;
-        if (why && strcmp(why, "another operator's") && (!best || k->rank > best->rank))
+        if (why && strcmp(why, "another operator's") && (!best || k->rank < best->rank))
             best = k;
     }
     return best ? qn_select_reason(d, best, n) : "no kernel of the device is written for it";
