@@ -80,7 +80,7 @@ static int distance(const Words *asked, const QnCard *card)
             return strstr(has.all, asked->all) && strlen(asked->all) >= 5 ? 100 + extra : OTHER;
         extra++;
     }
-    return 2 * QN_MAX(extra, 0) + !server;
+    return 2 * QN_MAX(extra, 0) + (server ? 0 : 3);
 }
 
 const QnCard *qn_match_card(const QnCatalogue *c, const char *name)

@@ -28,62 +28,6 @@ static const char *const column_names[COLUMNS] = {
     "seq_or_res", "throughput", "unit", "framework", "flag",
 };
 
-/* The first text that the name has decides. */
-QnTier qn_measured_tier(const char *framework)
-{
-    static const struct {
-        const char *text;
-        QnTier tier;
-    } known[] = {
-        { "torch.compile", QN_TIER_COMPILED },
-        { "inductor", QN_TIER_COMPILED },
-        { "XLA", QN_TIER_COMPILED },
-        { "JAX", QN_TIER_COMPILED },
-        { "MLPerf Training", QN_TIER_FUSED },
-        { "TensorRT", QN_TIER_TENSORRT },
-        { "TRT", QN_TIER_TENSORRT },
-        { "vLLM", QN_TIER_TENSORRT },
-        { "SGLang", QN_TIER_TENSORRT },
-        { "LMDeploy", QN_TIER_TENSORRT },
-        { "FasterTransformer", QN_TIER_TENSORRT },
-        { "MLPerf Inference", QN_TIER_TENSORRT },
-        { "Megatron", QN_TIER_MEGATRON },
-        { "NeMo", QN_TIER_MEGATRON },
-        { "MosaicML", QN_TIER_MEGATRON },
-        { "torchtitan", QN_TIER_MEGATRON },
-        { "nanoGPT", QN_TIER_MEGATRON },
-        { "FSDP", QN_TIER_MEGATRON },
-        { "llama.cpp", QN_TIER_LLAMA_CPP },
-        { "ollama", QN_TIER_LLAMA_CPP },
-        { "ExLlama", QN_TIER_LLAMA_CPP },
-        { "MLC-LLM", QN_TIER_LLAMA_CPP },
-        { "abana", QN_TIER_HABANA },
-        { "torch7", QN_TIER_OLD },
-        { "Caffe", QN_TIER_OLD },
-        { "PyTorch 0.", QN_TIER_OLD },
-        { "PyTorch 1.0", QN_TIER_OLD },
-        { "ensorFlow 1.x", QN_TIER_OLD },
-        { "ensorflow 1.", QN_TIER_OLD },
-        { "nhwc", QN_TIER_CHANNELS },
-        { "channels_last", QN_TIER_CHANNELS },
-        { "NGC 20.01", QN_TIER_EAGER },
-        { "NGC 22.09", QN_TIER_EAGER },
-        { "PyTorch 20.", QN_TIER_CHANNELS },
-        { "PyTorch 21.", QN_TIER_CHANNELS },
-        { "PyTorch 22.", QN_TIER_CHANNELS },
-        { "PyTorch NGC", QN_TIER_CHANNELS },
-        { "ensorFlow", QN_TIER_TENSORFLOW },
-        { "ensorflow", QN_TIER_TENSORFLOW },
-        { "tf_cnn_benchmarks", QN_TIER_TENSORFLOW },
-        { "MXNet", QN_TIER_TENSORFLOW },
-        { "Paddle", QN_TIER_TENSORFLOW },
-    };
-    for (int i = 0; i < QN_COUNT(known); i++)
-        if (strstr(framework, known[i].text))
-            return known[i].tier;
-    return QN_TIER_EAGER;
-}
-
 /* ---- what a row means ---- */
 
 typedef struct Reading {

@@ -40,7 +40,4 @@ void qn_measured_fini(QnMeasuredSet *s);
 /* Of the row's step under these coefficients; also for rows that cannot fail otherwise. */
 QnStatus qn_measured_predict(const QnMeasured *m, const QnCoefs *k, QnCostResult *out);
 
-/* The software stack that a framework's name speaks of. */
-QnTier qn_measured_tier(const char *framework);
-
 #endif

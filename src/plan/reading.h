@@ -38,4 +38,7 @@ typedef struct QnReadUnit {
 } QnReadUnit;
 bool qn_read_unit(const char *text, QnReadUnit *unit);
 
+/* The software stack that a framework's name speaks of. */
+QnTier qn_measured_tier(const char *framework);
+
 #endif
