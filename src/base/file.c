@@ -175,6 +175,11 @@ void qn_file_unmap(QnFileMap *map)
 QnStatus qn_file_create(QnFileOut *out, const char *path)
 {
     size_t room = strlen(path) + 40;
+    struct stat info;
+    *out = (QnFileOut){ .fd = -1 };
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+        return qn_fail(QN_EARG, "%s: cannot write: not a regular file, which would replace it",
+                       path);
     QnFileOut made = { .fd = -1, .path = qn_strdup(path), .temporary = qn_alloc(room) };
     QnStatus st = QN_ENOMEM;
     if (!made.path || !made.temporary)
