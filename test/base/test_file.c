@@ -119,13 +119,13 @@ static void test_pipes_are_read_up_to_the_limit(void **state)
 static void test_devices_are_not_replaced(void **state)
 {
     struct stat info;
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/quern-pipe-%ld", (long)getpid());
-    assert_int_equal(mkfifo(path, 0600), 0);
-    assert_fails(qn_file_write_atomic(path, "x", 1), QN_EARG, "not a regular file");
-    assert_int_equal(stat(path, &info), 0);
+    char pipe_path[64];
+    snprintf(pipe_path, sizeof pipe_path, "/tmp/quern-pipe-%ld", (long)getpid());
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    assert_fails(qn_file_write_atomic(pipe_path, "x", 1), QN_EARG, "not a regular file");
+    assert_int_equal(stat(pipe_path, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
-    unlink(path);
+    unlink(pipe_path);
 }
 
 static void test_a_discarded_file_leaves_nothing(void **state)
