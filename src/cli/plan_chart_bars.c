@@ -107,6 +107,23 @@ static void choose(const QnPlanTable *t, bool *take)
     }
 }
 
+static const char *const term_names[] = { "weights",     "gradients",       "optimizer",
+                                          "activations", "keys and values", "workspace",
+                                          "context",     "fragmentation",   "other" };
+
+const char *qn_plan_term_name(int i)
+{
+    return i < QN_COUNT(term_names) ? term_names[i] : NULL;
+}
+
+static int term_class(const char *name)
+{
+    int i = 0;
+    while (i < QN_COUNT(term_names) - 1 && strcmp(name, term_names[i]) != 0)
+        i++;
+    return i;
+}
+
 static void draw_row(QnStr *out, const QnOffer *o, const QnPlanAxis *x, double y)
 {
     QnMemoryTerm terms[QN_MEMORY_TERMS];
@@ -122,7 +139,7 @@ static void draw_row(QnStr *out, const QnOffer *o, const QnPlanAxis *x, double y
     for (int i = 0; i < n; i++) {
         char class[24];
         double to = from + 1e-9 * terms[i].bytes;
-        snprintf(class, sizeof class, "bar term%d", qn_plan_term_class(terms[i].name));
+        snprintf(class, sizeof class, "bar term%d", term_class(terms[i].name));
         snprintf(text, sizeof text, "%s: %s %.3f GB", name, terms[i].name, 1e-9 * terms[i].bytes);
         draw_bar(out, qn_plan_axis_at(x, from), qn_plan_axis_at(x, to), y, class, text);
         from = to;
@@ -131,16 +148,6 @@ static void draw_row(QnStr *out, const QnOffer *o, const QnPlanAxis *x, double y
              o->cost.fits ? "" : ": no");
     qn_plan_svg_text(out, qn_plan_axis_at(x, QN_MAX(from, room)) + 8, y + 14,
                      o->cost.fits ? "value" : "value bad", "start", text);
-}
-
-int qn_plan_term_class(const char *name)
-{
-    static const char *const names[] = { "weights", "gradients", "optimizer", "activations",
-                                         "context and fragmentation" };
-    for (int i = 0; i < QN_COUNT(names); i++)
-        if (!strcmp(name, names[i]))
-            return i;
-    return QN_COUNT(names);
 }
 
 void qn_plan_chart_memory(QnStr *out, const QnPlanTable *t, int *shown)

@@ -21,7 +21,7 @@ void qn_plan_chart_time(QnStr *out, const QnExplain *e);
 /* What the memory of each device would hold, against what there is; *shown of them. */
 void qn_plan_chart_memory(QnStr *out, const QnPlanTable *t, int *shown);
 
-/* Number of the colour of a term of memory. */
-int qn_plan_term_class(const char *name);
+/* The term of memory that has colour i; NULL: there are no more. */
+const char *qn_plan_term_name(int i);
 
 #endif

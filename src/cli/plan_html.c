@@ -203,13 +203,9 @@ static void add_time(QnStr *out, const QnExplain *e)
 
 static void add_memory(QnStr *out, const QnPlanTable *t)
 {
-    static const char *const terms[] = {
-        "weights",        "gradients", "optimizer", "activations", "context and fragmentation",
-        "keys and values"
-    };
     QnStr chart = { 0 };
     int shown;
-    char class[16];
+    char class[24];
     qn_plan_chart_memory(&chart, t, &shown);
     if (shown) {
         qn_str_add(out, "<section>\n<h2>Memory</h2>\n<p class=\"note\">What a device would hold, "
@@ -218,9 +214,10 @@ static void add_memory(QnStr *out, const QnPlanTable *t)
             qn_str_printf(out, "; %d of %d devices: the front, and the fastest of each size", shown,
                           t->n);
         qn_str_add(out, ".</p>\n<div class=\"legend\">\n");
-        for (int i = 0; i < QN_COUNT(terms); i++) {
-            snprintf(class, sizeof class, "term%d", i);
-            add_key(out, class, terms[i]);
+        for (int i = 0; qn_plan_term_name(i); i++) {
+            snprintf(class, sizeof class, "bar term%d", i);
+            if (strstr(qn_str_text(&chart), class))
+                add_key(out, class + strlen("bar "), qn_plan_term_name(i));
         }
         add_key(out, "room", "free");
         qn_str_add(out, "</div>\n");

@@ -37,12 +37,15 @@ void qn_explain_name(const QnWork *w, char *out, size_t bytes)
 
 int qn_explain_memory(const QnOffer *offer, QnMemoryTerm terms[QN_MEMORY_TERMS])
 {
-    const QnCount *c = offer->count;
-    const QnMemoryTerm all[] = { { "weights", c->weights },
-                                 { "gradients", c->gradients },
-                                 { "optimizer", c->optimizer },
-                                 { "activations", c->activations },
-                                 { "keys and values", c->cache } };
+    const QnMemoryTerms *m = &offer->memory;
+    const QnMemoryTerm all[] = { { "weights", m->weights },
+                                 { "gradients", m->gradients },
+                                 { "optimizer", m->optimizer },
+                                 { "activations", m->activations },
+                                 { "keys and values", offer->count->cache },
+                                 { "workspace", m->workspace },
+                                 { "context", m->context },
+                                 { "fragmentation", m->slack } };
     double rest = offer->cost.memory_bytes;
     int n = 0;
     for (int i = 0; i < QN_COUNT(all); i++) {
@@ -50,8 +53,8 @@ int qn_explain_memory(const QnOffer *offer, QnMemoryTerm terms[QN_MEMORY_TERMS])
         if (all[i].bytes > 0)
             terms[n++] = all[i];
     }
-    if (rest > 0)
-        terms[n++] = (QnMemoryTerm){ "context and fragmentation", rest };
+    if (rest > 1e-9 * offer->cost.memory_bytes)
+        terms[n++] = (QnMemoryTerm){ "other", rest };
     return n;
 }
 

@@ -20,7 +20,7 @@ typedef struct QnMemoryTerm {
     const char *name;
     double bytes;
 } QnMemoryTerm;
-enum { QN_MEMORY_TERMS = 7 };
+enum { QN_MEMORY_TERMS = 9 };
 /* Gives their number; terms of nothing are left out. The offer has no error. */
 int qn_explain_memory(const QnOffer *offer, QnMemoryTerm terms[QN_MEMORY_TERMS]);
 

@@ -222,7 +222,8 @@ static QnStatus price_answers(QnCounts *counts, const QnJob *job, const QnCountR
     o->token_s = g.steps > 0 ? (o->cost.step_s - first.step_s) / g.steps : 0;
     o->term = largest_term(g.last);
     qn_offer_memory(job, f, g.last, o);
-    qn_offer_power(job, f, o);
+    if (!o->card->calib)
+        qn_offer_power(job, f, o);
     line_up(job, f, g.last, g.steps + 1, o);
     return QN_OK;
 }
