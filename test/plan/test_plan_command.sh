@@ -6,6 +6,7 @@ set -u
 quern=$2/quern
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir/cache # what runs leave for later predictions stays here
 out=$dir/out
 failed=0
 
