@@ -113,12 +113,12 @@ static void on_step(void *ctx, const QnTrainStatus *t)
         snprintf(text, sizeof text, "%lld/%lld  evaluating %lld/%lld", (long long)t->update,
                  (long long)t->n_updates, (long long)t->eval_done, (long long)t->eval_total);
     else
-        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g%s%s%s%s  %s (planned %s)%s",
+        snprintf(text, sizeof text, "%lld/%lld  loss %.4f  lr %.2g%s%s%s%s%s  %s (planned %s)",
                  (long long)t->update, (long long)t->n_updates, t->loss, t->lr, known ? "  " : "",
                  known ? qn_str_si(rate, t->samples_per_second) : "", known ? " samples/s" : "",
-                 known ? predicted : "", qn_str_bytes(used, (uint64_t)qn_report_peak_rss_bytes()),
-                 qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(r->setup->session)),
-                 spent);
+                 known ? predicted : "", spent,
+                 qn_str_bytes(used, (uint64_t)qn_report_peak_rss_bytes()),
+                 qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(r->setup->session)));
     qn_term_progress_step(&r->progress, units_done(t), text, now);
     if (!r->args->json || t->evaluating || t->update % QN_MAX(1, t->n_updates / 100))
         return;
