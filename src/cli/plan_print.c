@@ -177,7 +177,7 @@ static void print_settings(const QnPlanTable *t, const QnOffer *o)
     if (o->n_cards > 1)
         printf(", data parallel over %d%s", o->n_cards, o->shard ? ", sharded" : "");
     bool pictures = !t->subject.recipe || t->subject.recipe->data.format == QN_DATA_FOLDER;
-    if (t->job.train && !t->job.feed.workers && t->job.model->family->image && pictures)
+    if (t->job.train && t->job.feed.workers == 0 && t->job.model->family->image && pictures)
         printf("; %.0f threads that decode %.0f pictures a second each keep it busy",
                QN_MAX(1, o->items_s / t->job.feed.rate + 0.5), t->job.feed.rate);
     printf("\n");

@@ -40,7 +40,7 @@ static QnStatus read_figure(QnFigures *s, int64_t row, QnFigure *out)
         return qn_fail(QN_EFORMAT, "%s:%lld: num_gpus must be 2 to a million", s->table.path,
                        (long long)out->line);
     const QnCard *card = find_card(s->catalogue, out->gpu);
-    if (!bytes) { /* the best that was seen: with 8 GB it is reached */
+    if (bytes == 0) { /* the best that was seen: with 8 GB it is reached */
         bytes = 8e9;
         ns = rate > 0 ? 2 * (n - 1) / n * bytes / rate : 0;
     }

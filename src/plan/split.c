@@ -87,7 +87,7 @@ static double width_of(const QnCount *c)
     double least = 0;
     for (int64_t i = 0; i < c->n_work; i++)
         if (c->work[i].kind == QN_WORK_GEMM && c->work[i].count >= 2 &&
-            (!least || c->work[i].k < least))
+            (least == 0 || c->work[i].k < least))
             least = c->work[i].k;
     return floor(least);
 }
