@@ -1,39 +1,11 @@
 /* Work that is counted, and the time that the cost model gives it. */
-#include "test.h"
+#include "plan/fixture.h"
 
 #include "plan/advice.h"
 #include "quern/plan.h"
 
 #include <math.h>
 #include <time.h>
-
-typedef struct Fixture {
-    QnDevice *device;
-    QnCounts *counts;
-    QnCatalogue catalogue;
-    QnCoefs coefs;
-} Fixture;
-
-static int setup(void **state)
-{
-    Fixture *f = calloc(1, sizeof *f);
-    *state = f;
-    assert_ok(qn_device_open_named("null", NULL, &f->device));
-    assert_ok(qn_catalogue_open(&f->catalogue));
-    assert_ok(qn_coefs_open(&f->coefs));
-    f->counts = qn_counts_new(f->device);
-    return f->counts ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    Fixture *f = *state;
-    qn_counts_free(f->counts);
-    qn_catalogue_fini(&f->catalogue);
-    qn_device_close(f->device);
-    free(f);
-    return 0;
-}
 
 static const QnModel *model(const char *name)
 {

@@ -1,5 +1,5 @@
 /* Memory of training under other stacks, against published figures and formulas. */
-#include "test.h"
+#include "plan/fixture.h"
 
 #include "plan/counts.h"
 #include "plan/figures.h"
@@ -11,34 +11,6 @@
 #define HEAD                                                                                       \
     "model,task,gpu,num_gpus,precision,batch_per_gpu,seq_or_res,memory,unit,framework_or_config,"  \
     "source\n"
-
-typedef struct Fixture {
-    QnDevice *device;
-    QnCounts *counts;
-    QnCatalogue catalogue;
-    QnFleet fleet;
-} Fixture;
-
-static int setup(void **state)
-{
-    Fixture *f = calloc(1, sizeof *f);
-    *state = f;
-    assert_ok(qn_device_open_named("null", NULL, &f->device));
-    assert_ok(qn_catalogue_open(&f->catalogue));
-    assert_ok(qn_fleet_open(&f->fleet));
-    f->counts = qn_counts_new(f->device);
-    return f->counts ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    Fixture *f = *state;
-    qn_counts_free(f->counts);
-    qn_catalogue_fini(&f->catalogue);
-    qn_device_close(f->device);
-    free(f);
-    return 0;
-}
 
 static void test_terms(void **state)
 {

@@ -1,42 +1,11 @@
 /* Training on many devices: what must hold of any layout, and published steps of large models. */
-#include "test.h"
+#include "plan/fixture.h"
 
 #include "plan/figures.h"
 #include "plan/published.h"
 #include "quern/plan.h"
 
 #include <math.h>
-
-typedef struct Fixture {
-    QnDevice *device;
-    QnCounts *counts;
-    QnCatalogue catalogue;
-    QnArena *arena;
-    QnFleet fleet;
-} Fixture;
-
-static int setup(void **state)
-{
-    Fixture *f = calloc(1, sizeof *f);
-    *state = f;
-    assert_ok(qn_device_open_named("null", NULL, &f->device));
-    assert_ok(qn_catalogue_open(&f->catalogue));
-    assert_ok(qn_fleet_open(&f->fleet));
-    f->counts = qn_counts_new(f->device);
-    f->arena = qn_arena_new();
-    return f->counts && f->arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    Fixture *f = *state;
-    qn_counts_free(f->counts);
-    qn_arena_free(f->arena);
-    qn_catalogue_fini(&f->catalogue);
-    qn_device_close(f->device);
-    free(f);
-    return 0;
-}
 
 static QnSplit split_of(Fixture *f, const char *name, int64_t sequence)
 {

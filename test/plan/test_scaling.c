@@ -3,41 +3,13 @@
  * VGG-16, on 512 devices. Assumed here: 64 images a device, float32, PCIe between the four, each
  * with a quarter of the 25 Gb/s, gradients in 32 bits, TensorFlow's speed on one device as the cost
  * model has it. */
-#include "test.h"
+#include "plan/fixture.h"
 
 #include "plan/counts.h"
 #include "plan/scaling.h"
 #include "quern/plan.h"
 
 #include <math.h>
-
-typedef struct Fixture {
-    QnDevice *device;
-    QnCounts *counts;
-    QnCatalogue catalogue;
-    QnCoefs coefs;
-} Fixture;
-
-static int setup(void **state)
-{
-    Fixture *f = calloc(1, sizeof *f);
-    *state = f;
-    assert_ok(qn_device_open_named("null", NULL, &f->device));
-    assert_ok(qn_catalogue_open(&f->catalogue));
-    assert_ok(qn_coefs_open(&f->coefs));
-    f->counts = qn_counts_new(f->device);
-    return f->counts ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    Fixture *f = *state;
-    qn_counts_free(f->counts);
-    qn_catalogue_fini(&f->catalogue);
-    qn_device_close(f->device);
-    free(f);
-    return 0;
-}
 
 static QnScaling scaling_of(Fixture *f, const char *name, const char *gpu, QnNumbers numbers, int n,
                             const QnLinks *links, double compression)

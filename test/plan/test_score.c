@@ -1,5 +1,5 @@
 /* Scores and fits on tables made here. */
-#include "test.h"
+#include "plan/fixture.h"
 
 #include "base/str.h"
 #include "plan/score.h"
@@ -10,32 +10,6 @@
 #define HEAD                                                                                       \
     "id,model,task,gpu,num_gpus,precision,batch_per_gpu,seq_or_res,throughput,unit,framework,"     \
     "source,flag\n"
-
-typedef struct Fixture {
-    QnDevice *device;
-    QnCounts *counts;
-    QnCatalogue catalogue;
-} Fixture;
-
-static int setup(void **state)
-{
-    Fixture *f = calloc(1, sizeof *f);
-    *state = f;
-    assert_ok(qn_device_open_named("null", NULL, &f->device));
-    assert_ok(qn_catalogue_open(&f->catalogue));
-    f->counts = qn_counts_new(f->device);
-    return f->counts ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    Fixture *f = *state;
-    qn_counts_free(f->counts);
-    qn_catalogue_fini(&f->catalogue);
-    qn_device_close(f->device);
-    free(f);
-    return 0;
-}
 
 static QnStatus parse(Fixture *f, QnMeasuredSet *s, const char *text)
 {

@@ -1,34 +1,11 @@
 /* Models of text, speech and tables: their training, their generation, and kinds of work of theirs.
  */
-#include "test.h"
+#include "plan/fixture.h"
 
 #include "plan/counts.h"
 #include "quern/plan.h"
 
 #include <math.h>
-
-typedef struct Fixture {
-    QnDevice *device;
-    QnCounts *counts;
-} Fixture;
-
-static int setup(void **state)
-{
-    Fixture *f = calloc(1, sizeof *f);
-    *state = f;
-    assert_ok(qn_device_open_named("null", NULL, &f->device));
-    f->counts = qn_counts_new(f->device);
-    return f->counts ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    Fixture *f = *state;
-    qn_counts_free(f->counts);
-    qn_device_close(f->device);
-    free(f);
-    return 0;
-}
 
 static const QnCount *count(Fixture *f, const char *name, QnCountRequest r)
 {
