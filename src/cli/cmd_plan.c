@@ -19,6 +19,8 @@ static const QnOption options[] = {
                      "where a step's time and memory go there, and what would change it"),
     [QN_PLAN_CHART] = QN_PLAN_FLAG("--chart", "bars below the table; a terminal gets them anyway"),
     [QN_PLAN_HTML] = QN_PLAN_TEXT("--html", "FILE.html", "write a page with charts"),
+    [QN_PLAN_FORCE] =
+        QN_PLAN_FLAG("--force", "with --write-recipe and --html: replace an existing file"),
     [QN_PLAN_CALIBRATE] =
         QN_PLAN_FLAG("--calibrate", "measure this machine, which is then the device 'this'; with "
                                     "--hourly USD what an hour of it costs, with --power W "

@@ -257,6 +257,12 @@ static void print_way_out(const QnClusterPlan *p)
 
 /* ---- rows ---- */
 
+/* Null in JSON. */
+static double or_unknown(double value)
+{
+    return value > 0 ? value : NAN;
+}
+
 static QnStatus json_point(const QnClusterPlan *p, const QnClusterPoint *at)
 {
     QnStr text = { 0 };
@@ -299,9 +305,9 @@ static QnStatus json_point(const QnClusterPlan *p, const QnClusterPoint *at)
         qn_json_put_double(&w, "lost", at->lost);
         qn_json_put_double(&w, "checkpoint_interval_s", at->interval_s);
         qn_json_put_double(&w, "failures_a_day", at->failures_day);
-        qn_json_put_double(&w, "hours", at->hours);
-        qn_json_put_double(&w, "usd", at->usd);
-        qn_json_put_double(&w, "kwh", at->kwh);
+        qn_json_put_double(&w, "hours", or_unknown(at->hours));
+        qn_json_put_double(&w, "usd", or_unknown(at->usd));
+        qn_json_put_double(&w, "kwh", or_unknown(at->kwh));
     }
     qn_json_close(&w);
     QnStatus st = qn_json_end(&w);

@@ -1,6 +1,7 @@
 /* quern plan MODEL --explain GPU: where the step's time and memory go, and what would change it. */
 #include "cli/plan_explain.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,7 +132,7 @@ static void json_what_if(QnJsonWriter *w, const QnWhatIf *what)
         qn_json_put_double(w, "throughput", o->items_s);
         qn_json_put_double(w, "memory_bytes", o->cost.memory_bytes);
         qn_json_put_bool(w, "fits", o->cost.fits);
-        qn_json_put_double(w, "usd", o->usd);
+        qn_json_put_double(w, "usd", o->usd > 0 ? o->usd : NAN);
     }
     qn_json_close(w);
 }
@@ -170,7 +171,7 @@ static void json_all(QnJsonWriter *w, const QnExplain *e)
     qn_json_close(w);
     qn_json_put_double(w, "memory_bytes", o->cost.memory_bytes);
     qn_json_put_double(w, "items", e->job.items);
-    qn_json_put_double(w, "usd", o->usd);
+    qn_json_put_double(w, "usd", o->usd > 0 ? o->usd : NAN);
     qn_json_key(w, "what_if");
     qn_json_open_array(w);
     for (int i = 0; i < e->n_what_ifs; i++)

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -10,6 +11,12 @@
 enum { CHECK = QN_PLAN_OWN, NAMES };
 
 /* ---- devices ---- */
+
+/* The catalogue has 0 for what no data sheet says. */
+static void put_known(QnJsonWriter *w, const char *name, double value)
+{
+    qn_json_put_double(w, name, value > 0 ? value : NAN);
+}
 
 static QnStatus json_card(const QnCard *card)
 {
@@ -21,18 +28,18 @@ static QnStatus json_card(const QnCard *card)
     qn_json_put_string(&w, "vendor", card->vendor);
     qn_json_put_string(&w, "arch", card->arch);
     qn_json_put_string(&w, "class", card->kind);
-    qn_json_put_double(&w, "year", card->year);
+    put_known(&w, "year", card->year);
     qn_json_put_double(&w, "memory_gb", card->memory_gb);
     qn_json_put_double(&w, "bandwidth_gbs", card->bandwidth_gbs);
-    qn_json_put_double(&w, "fp32_tflops", card->fp32);
-    qn_json_put_double(&w, "tf32_tflops", card->tf32);
-    qn_json_put_double(&w, "fp16_tflops", card->fp16);
-    qn_json_put_double(&w, "bf16_tflops", card->bf16);
-    qn_json_put_double(&w, "fp8_tflops", card->fp8);
-    qn_json_put_double(&w, "int8_tops", card->int8);
-    qn_json_put_double(&w, "tdp_w", card->tdp_w);
-    qn_json_put_double(&w, "price_usd", card->price_usd);
-    qn_json_put_double(&w, "cloud_usd_per_hour", card->cloud_usd);
+    put_known(&w, "fp32_tflops", card->fp32);
+    put_known(&w, "tf32_tflops", card->tf32);
+    put_known(&w, "fp16_tflops", card->fp16);
+    put_known(&w, "bf16_tflops", card->bf16);
+    put_known(&w, "fp8_tflops", card->fp8);
+    put_known(&w, "int8_tops", card->int8);
+    put_known(&w, "tdp_w", card->tdp_w);
+    put_known(&w, "price_usd", card->price_usd);
+    put_known(&w, "cloud_usd_per_hour", card->cloud_usd);
     qn_json_put_string(&w, "notes", card->notes);
     qn_json_put_string(&w, "source", card->source);
     qn_json_close(&w);

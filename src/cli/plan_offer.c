@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static QnStatus price(QnPlanTable *t, const QnCard *card, int n)
 {
@@ -272,9 +273,27 @@ static QnStatus price_all(const QnArgs *a, QnPlanTable *t)
                                 &t->more_found);
 }
 
+/* What is planned for is never replaced, whatever its path is called. */
+static QnStatus check_output(const QnArgs *a, int option)
+{
+    const char *path = a->text[option], *name = a->command->options[option].name;
+    struct stat out, from;
+    if (!path || stat(path, &out) < 0)
+        return QN_OK;
+    if (stat(a->positional[0], &from) == 0 && out.st_dev == from.st_dev &&
+        out.st_ino == from.st_ino)
+        return qn_fail(QN_EUSAGE, "%s: %s is what is planned for; write to another file", name,
+                       path);
+    if (!a->text[QN_PLAN_FORCE])
+        return qn_fail(QN_EUSAGE, "%s: %s is there already; --force replaces it", name, path);
+    return QN_OK;
+}
+
 QnStatus qn_plan_offer(const QnArgs *a)
 {
     QnPlanTable t;
+    QN_TRY(check_output(a, QN_PLAN_WRITE_RECIPE));
+    QN_TRY(check_output(a, QN_PLAN_HTML));
     QnStatus st = qn_plan_table_open(&t, a);
     if (st == QN_OK)
         st = price_all(a, &t);

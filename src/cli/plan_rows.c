@@ -2,6 +2,7 @@
 #include "cli/plan.h"
 #include "cli/plan_sink.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,11 +27,11 @@ static void put_memory(QnSink *s, const QnOffer *o)
 static void put_job(QnSink *s, const QnJob *job, const QnOffer *o)
 {
     qn_sink_number(s, "hours", o->hours);
-    qn_sink_number(s, "kwh", o->kwh);
-    qn_sink_number(s, "usd", o->usd);
+    qn_sink_usd(s, "kwh", o->kwh);
+    qn_sink_usd(s, "usd", o->usd);
     if (job->deadline_s > 0)
         qn_sink_number(s, "deadline_chance", qn_advice_chance(job, o));
-    qn_sink_number(s, "usd_per_epoch", job->epochs > 0 ? o->usd / job->epochs : 0);
+    qn_sink_usd(s, "usd_per_epoch", job->epochs > 0 ? o->usd / job->epochs : 0);
 }
 
 static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
@@ -57,8 +58,11 @@ static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
     qn_sink_text(s, "limit", o->error[0] ? "" : qn_offer_limit(o));
     qn_sink_number(s, "power_w", o->cost.power_w);
     qn_sink_number(s, "power_limit_w", (o->cap > 0 ? o->cap : 1) * o->card->tdp_w);
-    qn_sink_number(s, "usd_per_hour", o->usd_per_hour);
-    qn_sink_bool(s, "rented", o->rented);
+    qn_sink_usd(s, "usd_per_hour", o->usd_per_hour);
+    if (o->usd_per_hour > 0)
+        qn_sink_bool(s, "rented", o->rented);
+    else
+        qn_sink_number(s, "rented", NAN);
     if (job->generate) {
         qn_sink_number(s, "first_token_ms", 1e3 * o->first_s);
         qn_sink_number(s, "token_ms", 1e3 * o->token_s);

@@ -47,6 +47,11 @@ void qn_sink_number(QnSink *s, const char *name, double value)
         put_cell(s, s->how == QN_SINK_HEAD ? name : text);
 }
 
+void qn_sink_usd(QnSink *s, const char *name, double value)
+{
+    qn_sink_number(s, name, value > 0 ? value : NAN);
+}
+
 void qn_sink_int(QnSink *s, const char *name, int64_t value)
 {
     char text[32];

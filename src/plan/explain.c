@@ -128,14 +128,17 @@ typedef struct Ask {
     int n_cards;
 } Ask;
 
+/* What the model cannot be, such as an ONNX file with another batch, is left out. */
 static QnStatus ask(const Ask *a, const char *text)
 {
     QnExplain *e = a->e;
     if (e->n_what_ifs == QN_WHAT_IFS)
         return QN_OK;
-    QnWhatIf *w = &e->what_if[e->n_what_ifs++];
+    QnWhatIf *w = &e->what_if[e->n_what_ifs];
     snprintf(w->text, sizeof w->text, "%s", text);
-    return qn_offer_price(a->counts, &a->job, e->offer.card, a->n_cards, a->k, &w->offer);
+    QnStatus st = qn_offer_price(a->counts, &a->job, e->offer.card, a->n_cards, a->k, &w->offer);
+    e->n_what_ifs += st == QN_OK;
+    return st == QN_ENOMEM ? st : QN_OK;
 }
 
 /* The job as the offer has it, so that one thing changes at a time. */
@@ -205,10 +208,12 @@ static QnStatus ask_memory(const Ask *base)
     if (!base->job.train)
         return QN_OK;
     a.job.recompute = true;
+    int before = base->e->n_what_ifs;
     if (!base->job.recompute)
         QN_TRY(ask(&a, "cheap activations computed again"));
-    const QnWhatIf *last = &base->e->what_if[QN_MAX(1, base->e->n_what_ifs) - 1];
-    if (!base->job.recompute && last->offer.cost.memory_bytes == base->e->offer.cost.memory_bytes)
+    const QnWhatIf *last = &base->e->what_if[before];
+    if (base->e->n_what_ifs > before &&
+        last->offer.cost.memory_bytes == base->e->offer.cost.memory_bytes)
         base->e->n_what_ifs--; /* nothing at the peak is cheap */
     a = *base;
     a.job.offload = true;

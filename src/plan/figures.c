@@ -14,8 +14,8 @@ static const QnFigureKind *const kinds[] = { &qn_figures_comm, &qn_figures_paral
 const QnFigureKind *qn_figures_kind(const char *text, size_t bytes)
 {
     for (int i = 0; i < QN_COUNT(kinds); i++) {
-        size_t n = strlen(kinds[i]->columns);
-        if (bytes >= n && !memcmp(text, kinds[i]->columns, n))
+        size_t n = strlen(kinds[i]->columns), mark = qn_table_mark(text, bytes);
+        if (bytes - mark >= n && !memcmp(text + mark, kinds[i]->columns, n))
             return kinds[i];
     }
     return NULL;

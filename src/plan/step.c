@@ -182,5 +182,7 @@ QnStatus qn_step_build(const QnModel *m, const QnCountRequest *r, int64_t layers
         return QN_OK;
     qn_graph_free(b.g);
     out->graph = NULL;
-    return qn_fail_prefix("%s", m->name);
+    size_t n = strlen(m->name); /* of a file, whose errors mostly begin with it */
+    const char *text = qn_error_last()->text;
+    return !strncmp(text, m->name, n) && text[n] == ':' ? st : qn_fail_prefix("%s", m->name);
 }

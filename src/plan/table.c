@@ -39,10 +39,17 @@ static QnStatus add_row(QnTable *t, QnArena *arena, const char *const *cells, in
     return QN_OK;
 }
 
+size_t qn_table_mark(const char *text, size_t bytes)
+{
+    return bytes >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;
+}
+
 QnStatus qn_table_parse(QnTable *t, QnArena *arena, const char *path, const char *text,
                         size_t bytes)
 {
     QnCsvTable source = { .path = path, .text = text, .size = bytes, .delimiter = ',' };
+    source.text += qn_table_mark(text, bytes);
+    source.size -= qn_table_mark(text, bytes);
     QnCsvLexer l = { .t = &source, .line = 1 };
     const char *cells[MAX_COLUMNS];
     QnStatus st = QN_OK;

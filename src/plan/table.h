@@ -14,6 +14,8 @@ typedef struct QnTable {
     int64_t cap_lines;
 } QnTable;
 
+/* Bytes of the mark of UTF-8 that spreadsheets put at the beginning: 3 or 0. */
+size_t qn_table_mark(const char *text, size_t bytes);
 /* The text is borrowed during the call; cells live in the arena. Every row must have as many cells
  * as the header. rows and lines are freed by qn_table_fini. */
 QnStatus qn_table_parse(QnTable *t, QnArena *arena, const char *path, const char *text,

@@ -1,0 +1,94 @@
+#!/bin/sh
+# quern plan: what it writes and refuses to write over, what is not known, and its exit codes.
+# timeout: 300
+set -u
+source=$1
+quern=$2/quern
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir/cache # what runs leave for later predictions stays here
+out=$dir/out
+failed=0
+
+# expect CODE TEXT ARGS...: the exit code, and a line with TEXT in what is said.
+expect()
+{
+    code=$1 text=$2
+    shift 2
+    "$quern" plan "$@" >"$out" 2>&1
+    got=$?
+    if [ "$got" != "$code" ] || ! grep -qF -- "$text" "$out"; then
+        echo "quern plan $*: exit $got, expected $code and '$text':"
+        head -5 "$out"
+        failed=1
+    fi
+}
+
+# absent TEXT: the last output has no such line.
+absent()
+{
+    ! grep -qF -- "$1" "$out" || { echo "there should be no '$1':"; head -20 "$out"; failed=1; }
+}
+
+# ---- files ----
+
+awk 'BEGIN { print "a,b,y"; for (i = 0; i < 60; i++) printf "%d,%d,%d\n", i % 7, i % 5, i % 2 }' \
+    >"$dir/data.csv"
+cat >"$dir/small.yaml" <<END
+name: small # a comment
+task: classify
+data: {format: csv, train: data.csv, target: y}
+model: {name: mlp, hidden: [16]}
+train: {epochs: 1, batch: 10, lr: 0.01}
+END
+cp "$dir/small.yaml" "$dir/copy.yaml"
+ln -s small.yaml "$dir/link.yaml"
+small="$dir/small.yaml --gpu T4"
+expect 2 "is what is planned for" $small --write-recipe "$dir/small.yaml"
+expect 2 "is what is planned for" $small --write-recipe "$dir/link.yaml" --force
+expect 2 "is what is planned for" $small --html "$dir/./small.yaml" --force
+expect 2 "copy.yaml is there already; --force replaces it" $small --write-recipe "$dir/copy.yaml"
+expect 2 "copy.yaml is there already; --force replaces it" $small --html "$dir/copy.yaml"
+cmp -s "$dir/small.yaml" "$dir/copy.yaml" || { echo "a refused file was changed"; failed=1; }
+expect 0 "wrote" $small --write-recipe "$dir/copy.yaml" --force
+cmp -s "$dir/small.yaml" "$dir/copy.yaml" && { echo "--force does not replace"; failed=1; }
+
+# As spreadsheets write it: a mark of UTF-8, and carriage returns.
+as_spreadsheets_do()
+{
+    printf '\357\273\277'
+    sed 's/$/\r/'
+}
+head -3 "$source/plan/devices.csv" | as_spreadsheets_do >"$dir/devices.csv"
+expect 0 "2 devices, every row checked" devices --check "$dir/devices.csv"
+as_spreadsheets_do >"$dir/times.csv" <<END
+gpu,num_gpus,bytes,time_ns,busbw_gbs,what,source
+H100 SXM5 80GB,8,1073741824,4000000,470,,
+END
+expect 0 "H100 SXM5 80GB" --score "$dir/times.csv"
+
+# A file whose shapes hold a batch of one: what cannot be asked of it is left out.
+yes 'to be, or not to be' | head -50 >"$dir/text.txt"
+cat >"$dir/text.yaml" <<END
+task: language
+data: {format: text, train: text.txt, window: 16, bytes: true}
+model: {name: gpt2, layers: 1, width: 24, heads: 2}
+train: {steps: 1, batch: 2, lr: 0.01, precision: fp32}
+END
+"$quern" train "$dir/text.yaml" -o "$dir/run" >"$out" 2>&1 &&
+    "$quern" export "$dir/run" --batch 1 -o "$dir/one.onnx" >"$out" 2>&1 ||
+    { tail -3 "$out"; failed=1; }
+expect 0 "what would change it" "$dir/one.onnx" --batch 1 --explain T4
+absent "batch 2"
+expect 2 "error: $dir/one.onnx: node " "$dir/one.onnx" --batch 2 --gpu T4
+
+# ---- what is not known ----
+
+expect 0 '"usd_per_hour": null' resnet50 --gpu B300 --json
+absent '"usd_per_hour": 0'
+expect 0 '"usd": null' resnet50 --gpu B300 --samples 1e6 --json
+"$quern" plan resnet50 --gpu B300 --samples 1e6 --csv >"$out" 2>&1
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "usd" || $i == "usd_per_hour") c[i] = 1; next }
+    { for (i in c) if ($i != "") exit 1 }' "$out" || { echo "an unknown price in CSV is not empty"; failed=1; }
+expect 0 '"cloud_usd_per_hour": null' devices B300 --json
+exit $failed
