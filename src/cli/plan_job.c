@@ -46,6 +46,21 @@ static QnStatus read_batch(const QnArgs *a, const QnPlanSubject *s, QnJob *job)
     return QN_OK;
 }
 
+/* The stacks that have products in 8 bits, but no convolutions. */
+static QnStatus check_stack(const QnArgs *a, const QnJob *job)
+{
+    bool narrow = job->numbers == QN_NUMBERS_INT8 || job->numbers == QN_NUMBERS_FP8;
+    bool lacks = job->tier == QN_TIER_EAGER || job->tier == QN_TIER_CHANNELS ||
+                 job->tier == QN_TIER_COMPILED || job->tier == QN_TIER_TENSORFLOW;
+    if (job->any_numbers || !narrow || !lacks || !job->model->family->image ||
+        !a->text[QN_PLAN_STACK])
+        return QN_OK;
+    return qn_fail(QN_EUSAGE,
+                   "--precision %s: %s runs no nets of images in it on devices; --stack tensorrt "
+                   "does, in inference",
+                   qn_numbers_name(job->numbers), qn_tier_name(job->tier));
+}
+
 static QnStatus read_precision(const QnArgs *a, const QnRecipe *recipe, QnJob *job)
 {
     static const QnNumbers of_recipe[] = { QN_NUMBERS_FP32, QN_NUMBERS_BF16_AMP,
@@ -56,6 +71,11 @@ static QnStatus read_precision(const QnArgs *a, const QnRecipe *recipe, QnJob *j
         job->numbers = of_recipe[recipe->precision];
     if (text && !job->any_numbers && !qn_read_numbers(text, &job->numbers, &job->weight_bits))
         QN_TRY(qn_numbers_find(text, &job->numbers)); /* the error */
+    if (!job->any_numbers && job->numbers == QN_NUMBERS_INT8 && job->train)
+        return qn_fail(QN_EUSAGE,
+                       "--precision %s: nothing trains in it, it is for --task infer; "
+                       "--precision auto takes what the device is best at",
+                       text);
     if (job->weight_bits > 0 && job->train)
         return qn_fail(QN_EUSAGE, "--precision %s: weights of so few bits are for --task infer",
                        text);
@@ -64,7 +84,9 @@ static QnStatus read_precision(const QnArgs *a, const QnRecipe *recipe, QnJob *j
     job->framework = a->text[QN_PLAN_FRAMEWORK];
     if (job->framework)
         job->tier = qn_measured_tier(job->framework);
-    return a->text[QN_PLAN_STACK] ? qn_tier_find(a->text[QN_PLAN_STACK], &job->tier) : QN_OK;
+    if (a->text[QN_PLAN_STACK])
+        QN_TRY(qn_tier_find(a->text[QN_PLAN_STACK], &job->tier));
+    return check_stack(a, job);
 }
 
 static QnStatus read_generation(const QnArgs *a, QnJob *job)
@@ -138,9 +160,12 @@ static QnStatus read_items(const QnArgs *a, QnPlanTable *t, QnJob *job)
     return QN_OK;
 }
 
-static QnStatus check_limits(const QnPlanTable *t, const QnJob *job)
+static QnStatus check_limits(const QnArgs *a, const QnPlanTable *t, const QnJob *job)
 {
-    const char *limit = job->budget_usd > 0   ? "--budget"
+    /* in commands without a deadline the budget is the price of a device, whatever it works on */
+    bool of_job = a->command->options[QN_PLAN_DEADLINE].name != NULL;
+    const char *limit = !of_job               ? NULL
+                        : job->budget_usd > 0 ? "--budget"
                         : job->deadline_s > 0 ? "--deadline"
                                               : NULL;
     if (!limit || job->items > 0)
@@ -185,7 +210,7 @@ static QnStatus read_job(const QnArgs *a, QnPlanTable *t)
     QN_TRY(qn_plan_time(a, QN_PLAN_DEADLINE, &job->deadline_s));
     QN_TRY(read_items(a, t, job));
     QN_TRY(read_feed(a, t, job));
-    return check_limits(t, job);
+    return check_limits(a, t, job);
 }
 
 /* Some files hold their batch in shapes that cannot be changed. */

@@ -313,6 +313,10 @@ static void print_remedy(const QnPlanTable *t, const QnRemedy *r)
 
 static void print_remedies(const QnPlanTable *t)
 {
+    if (!t->n_remedies && !t->n_hopeless) {
+        printf("\nno device here can do it; --precision auto takes what each is best at\n");
+        return;
+    }
     printf("\nnothing fits. What would:\n");
     for (int i = 0; i < t->n_remedies; i++)
         print_remedy(t, &t->remedies[i]);

@@ -241,7 +241,7 @@ QnStatus qn_explain_init(QnExplain *e, QnCounts *counts, const QnJob *job, const
 {
     *e = (QnExplain){ .job = *job, .offer = *offer };
     if (offer->error[0])
-        return qn_fail(QN_EUNSUPPORTED, "%s: %s", offer->card->name, offer->error);
+        return qn_fail(QN_EUNSUPPORTED, "%s", offer->error); /* which names the device */
     Ask base = same(e, counts, k);
     QN_TRY(qn_offer_price(counts, &e->job, offer->card, offer->n_cards, k, &e->offer));
     QnStatus st = split(e, k);

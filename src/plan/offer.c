@@ -185,6 +185,22 @@ static QnStatus note_error(QnOffer *o)
     return QN_OK;
 }
 
+/* The peak rates fall back to a wider precision; an offer must not call that by the narrow's name.
+ */
+static QnStatus check_numbers(QnOffer *o)
+{
+    const QnCard *card = o->card;
+    double rate = o->numbers == QN_NUMBERS_FP8    ? card->fp8
+                  : o->numbers == QN_NUMBERS_INT8 ? card->int8
+                  : o->numbers == QN_NUMBERS_TF32 ? card->tf32
+                                                  : 1;
+    if (rate > 0 || card->calib) /* a machine that is here was measured in what it can do */
+        return QN_OK;
+    qn_fail(QN_EUNSUPPORTED, "%s: its data sheet has no rate for %s", card->name,
+            qn_numbers_name(o->numbers));
+    return note_error(o);
+}
+
 static QnStatus price_step(const QnJob *job, const QnCoefs *k, const QnFleet *f, QnCount *c,
                            QnOffer *o)
 {
@@ -298,6 +314,9 @@ QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, 
                       .recompute = job->recompute,
                       .offload = job->offload,
                       .shard = job->shard };
+    QN_TRY(check_numbers(out));
+    if (out->error[0])
+        return QN_OK;
     if (job->batch)
         return price_batch(counts, job, job->batch, k, f, out);
     QnOffer base = *out;

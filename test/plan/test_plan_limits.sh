@@ -1,0 +1,53 @@
+#!/bin/sh
+# quern plan: what cannot be done as it is asked for, and how that is said.
+set -u
+quern=$2/quern
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir/cache
+out=$dir/out
+failed=0
+
+# expect CODE TEXT ARGS...: the exit code, and a line with TEXT in what is said.
+expect()
+{
+    code=$1 text=$2
+    shift 2
+    "$quern" plan "$@" >"$out" 2>&1
+    got=$?
+    if [ "$got" != "$code" ] || ! grep -qF -- "$text" "$out"; then
+        echo "quern plan $*: exit $got, expected $code and '$text':"
+        head -5 "$out"
+        failed=1
+    fi
+}
+
+# lacks TEXT: the command before did not say it
+lacks()
+{
+    grep -qF -- "$1" "$out" && { echo "it says '$1':"; head -5 "$out"; failed=1; }
+}
+
+# ---- precisions that a device or a stack does not have ----
+
+expect 0 "T4      its data sheet has no rate for fp8" resnet50 --precision fp8 --gpu "T4,L4" --batch 8
+expect 0 '"error": "T4: its data sheet has no rate for tf32"' resnet50 --precision tf32 --gpu "T4" \
+    --json
+expect 0 "no rate for int8" resnet50 --task infer --precision int8 --gpu "P100 SXM2,T4" --batch 8
+expect 0 "no device here can do it; --precision auto" resnet50 --precision fp8 --gpu T4
+lacks "nothing fits"
+expect 4 "error: T4: its data sheet" resnet50 --precision fp8 --explain T4
+expect 2 "nothing trains in it" resnet50 --precision int8 --gpu T4
+expect 2 "pytorch runs no nets of images in it" resnet50 --task infer --stack pytorch \
+    --precision fp8 --gpu "L4"
+expect 0 "take T4" resnet50 --task infer --stack tensorrt --precision int8 --gpu T4 --batch 8
+expect 0 "take L4" bert_large --task infer --stack compiled --precision fp8 --gpu L4 --batch 8
+
+# ---- a budget for a device is not one for a job ----
+
+expect 0 "take " edge mobilenet_v2 --latency 20 --budget 500 --stack tensorrt
+expect 2 "within all limits" edge mobilenet_v2 --latency 20 --budget 5
+expect 0 "paid back in" upgrade resnet50 --from "RTX 3060" --budget 1000
+expect 2 "--budget needs the size of the job" resnet50 --budget 500
+
+exit $failed
