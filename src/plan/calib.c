@@ -136,6 +136,7 @@ QnStatus qn_calib_steps(const QnCount *prompt, const QnCount *count, double time
     out->deviation = c->spread / 1.2816; /* 80 % of a normal distribution lie within */
     out->mfu =
         (count->flops * times + (prompt ? prompt->flops : 0)) / (out->step_s * c->peak_flops);
+    out->busy_s = out->step_s;
     out->reserve_bytes = PROGRAM_BYTES;
     out->memory_bytes = count->weights + count->gradients + count->optimizer + count->activations +
                         count->cache + out->reserve_bytes;

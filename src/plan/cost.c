@@ -133,22 +133,24 @@ static double link_s(const QnCount *c, const QnCostRequest *r, const QnCoefs *k,
 
 static void set_memory(const QnCount *c, const QnCostRequest *r, QnCostResult *out)
 {
-    double held = c->weights + c->gradients + c->optimizer + c->activations + c->cache;
+    double held = c->gradients + c->optimizer + c->activations;
+    held += (c->weights + c->cache) / QN_MAX(r->ways, 1);
     held -= c->weights * (c->tables / QN_MAX(c->params, 1)) * (1 - 1.0 / r->n_cards);
     out->reserve_bytes = 0.6e9 + 0.04 * held;
     out->memory_bytes = held + out->reserve_bytes;
     out->fits = out->memory_bytes <= 1e9 * r->card->memory_gb * (1024.0 * 1024 * 1024 / 1e9);
 }
 
-/* Of the boards alone. While a device waits for launches or for others it is not idle. */
+/* Of the boards alone. */
 static double power_w(const QnCostRequest *r, const QnCostResult *c, const QnCoefs *k)
 {
     double step = QN_MAX(c->step_s, 1e-30);
     QnPowerRequest p = { .card = r->card, .n = r->n_cards, .cap = 1, .nodes = 1 };
     p.share[QN_POWER_PRODUCTS] = c->by_limit[QN_LIMIT_COMPUTE] / step;
     p.share[QN_POWER_MEMORY] = c->by_limit[QN_LIMIT_MEMORY] / step;
-    p.share[QN_POWER_LAUNCH] =
-        QN_MAX(0, QN_MIN(1, 1 - p.share[QN_POWER_PRODUCTS] - p.share[QN_POWER_MEMORY]));
+    double works = p.share[QN_POWER_PRODUCTS] + p.share[QN_POWER_MEMORY];
+    p.share[QN_POWER_LAUNCH] = QN_MAX(0, c->busy_s / step - works);
+    p.waits = QN_MAX(0, 1 - works - p.share[QN_POWER_LAUNCH]);
     return qn_power_w(&p, &k->fleet);
 }
 
@@ -178,6 +180,7 @@ double qn_cost_close(const QnCostSum *sum, const QnCount *count, double steps,
     if (!out)
         return total;
     out->step_s = total;
+    out->busy_s = QN_MIN(device * scale, total);
     out->by_limit[QN_LIMIT_COMPUTE] = sum->compute_s * scale;
     out->by_limit[QN_LIMIT_MEMORY] = sum->memory_s * scale;
     out->by_limit[QN_LIMIT_LAUNCH] = (both - sum->device_s + copy) * scale;
@@ -215,9 +218,43 @@ static void add_count(QnCostSum *sum, const QnCount *c, const QnCostRequest *r, 
     for (int64_t i = 0; i < c->n_work; i++) {
         QnCostItem item;
         QnCount one = { .work = &c->work[i], .n_work = 1 };
-        if (qn_cost_items(&one, r, &item))
-            qn_cost_add(sum, &item, 1, r, k, logs, times);
+        if (!qn_cost_items(&one, r, &item))
+            continue;
+        qn_cost_add(sum, &item, 1, r, k, logs, times);
+        sum->flops +=
+            times * item.count * c->work[i].flops / (item.winograd ? k->all[QN_COEF_WINOGRAD] : 1);
     }
+}
+
+/* Rate of the arithmetic that is really used. What is called fp32 is TF32 in many a published run,
+ * and these teach the model: where the units of fp32 could not do it, matrix units do. Engines for
+ * inference sum in 16 bits, or multiply in 8, where the device, a GeForce, is twice as fast at
+ * that. */
+static double used_peak(const QnCostRequest *r, double peak, double rate)
+{
+    bool engine = r->tier == QN_TIER_TENSORRT || r->tier == QN_TIER_LLAMA_CPP;
+    bool halves = engine && !r->train && r->numbers == QN_NUMBERS_FP16 &&
+                  !strcmp(r->card->kind, "consumer") && !strcmp(r->card->vendor, "NVIDIA") &&
+                  peak > 1.5e12 * r->card->fp32;
+    if (rate <= peak)
+        return peak;
+    return r->numbers == QN_NUMBERS_FP32 ? QN_MAX(peak, 1e12 * r->card->tf32)
+                                         : (halves ? 2 : 1) * peak;
+}
+
+/* Coefficients know no device's limit: what they say is held to its peak rate. */
+static void hold_to_peak(const QnCostSum *sum, const QnCostRequest *r, QnCostResult *out)
+{
+    double rate = sum->flops / (out->step_s * QN_MAX(r->ways, 1));
+    out->peak_flops = used_peak(r, out->peak_flops, rate);
+    out->mfu = rate / out->peak_flops;
+    if (out->mfu <= 1)
+        return;
+    for (int i = 0; i < QN_LIMITS; i++)
+        out->by_limit[i] *= out->mfu;
+    out->step_s *= out->mfu;
+    out->busy_s *= out->mfu;
+    out->mfu = 1;
 }
 
 QnStatus qn_cost_steps(const QnCount *prompt, const QnCount *c, double times,
@@ -237,11 +274,11 @@ QnStatus qn_cost_steps(const QnCount *prompt, const QnCount *c, double times,
         add_count(&sum, prompt, r, k, e.log, 1);
     add_count(&sum, c, r, k, e.log, times);
     qn_cost_close(&sum, c, times + (prompt != NULL), r, k, e.log, out);
+    hold_to_peak(&sum, r, out);
     set_interval(&sum, r, k, &e, out);
     for (int i = 1; i < QN_LIMITS; i++)
         if (out->by_limit[i] > out->by_limit[out->limit])
             out->limit = (QnLimit)i;
-    out->mfu = (c->flops * times + (prompt ? prompt->flops : 0)) / (out->step_s * peak);
     set_memory(c, r, out);
     out->power_w = power_w(r, out, k);
     return QN_OK;

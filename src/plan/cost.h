@@ -90,8 +90,11 @@ typedef struct QnCostResult {
     double low_s, high_s;       /* 80 % of cases lie within */
     double by_limit[QN_LIMITS]; /* seconds attributed to each */
     QnLimit limit;
-    double mfu;           /* flops / (step * peak) of one card */
-    double peak_flops;    /* by the data sheet, 0: not known */
+    double busy_s; /* of step_s, in which the device runs kernels, one after the other */
+    double mfu;    /* arithmetic that is really done / (step * peak_flops) of one card: Winograd's
+                    * convolutions count as the fewer products that they are */
+    double peak_flops; /* by the data sheet, of the arithmetic that is used: TF32's where fp32 runs
+                        * faster than its own units could; 0: not known */
     double memory_bytes;  /* all terms and the reserve */
     double reserve_bytes; /* context, fragmentation */
     bool fits;
@@ -137,6 +140,7 @@ typedef struct QnCostSum {
     double kernels, updates; /* launches */
     double exchanges, exchanged;
     double compute_s, memory_s;
+    double flops;            /* that are done, of qn_cost_steps alone */
     double part_s[QN_PARTS]; /* d device_s / d log(part) */
 } QnCostSum;
 /* log: of QN_EFFECT_PARTS. */

@@ -55,6 +55,7 @@ void qn_offer_add_s(QnCostResult *c, QnLimit limit, double seconds)
     c->low_s += seconds;
     c->high_s += seconds;
     c->by_limit[limit] += seconds;
+    c->busy_s += limit == QN_LIMIT_COMPUTE || limit == QN_LIMIT_MEMORY ? seconds : 0;
 }
 
 /* ---- what does not stay on the device ---- */
@@ -129,6 +130,7 @@ static QnStatus add_micro_batches(const QnCount *c, const QnCostRequest *r, cons
     QN_TRY(qn_cost_step(c, &q, k, &one));
     double busy = out->mfu * out->step_s + one.mfu * one.step_s * (double)more;
     out->step_s += one.step_s * (double)more;
+    out->busy_s += one.busy_s * (double)more;
     out->low_s += one.low_s * (double)more;
     out->high_s += one.high_s * (double)more;
     for (int i = 0; i < QN_LIMITS; i++)

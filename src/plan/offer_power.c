@@ -47,40 +47,50 @@ void qn_offer_memory(const QnJob *job, const QnFleet *f, const QnCount *held, Qn
     o->memory_high = c->memory_bytes * spread;
 }
 
-static QnPowerHost power_host(const QnCard *card)
+/* A desktop holds two devices; more of them stand in a server. */
+static QnPowerHost power_host(const QnCard *card, int local)
 {
-    return !strcmp(card->kind, "edge")         ? QN_POWER_MODULE
-           : !strcmp(card->kind, "datacenter") ? QN_POWER_SERVER
-                                               : QN_POWER_DESKTOP;
+    return !strcmp(card->kind, "edge")                      ? QN_POWER_MODULE
+           : !strcmp(card->kind, "datacenter") || local > 2 ? QN_POWER_SERVER
+                                                            : QN_POWER_DESKTOP;
+}
+
+/* What a device is busy with while the step lasts, and how much of it waits. */
+static void set_shares(const QnJob *job, const QnOffer *o, QnPowerRequest *r)
+{
+    const QnCostResult *c = &o->cost;
+    bool images = job->model->family->image > 0;
+    double whole = 0;
+    for (int i = 0; i < QN_LIMITS; i++)
+        whole += c->by_limit[i];
+    whole = QN_MAX(whole, c->step_s);
+    double works = c->by_limit[QN_LIMIT_COMPUTE] + c->by_limit[QN_LIMIT_MEMORY];
+    double gaps = QN_MAX(0, c->busy_s - works);
+    r->share[images ? QN_POWER_CONV : QN_POWER_PRODUCTS] = c->by_limit[QN_LIMIT_COMPUTE] / whole;
+    r->share[QN_POWER_MEMORY] = c->by_limit[QN_LIMIT_MEMORY] / whole;
+    r->share[QN_POWER_LAUNCH] = gaps / whole;
+    r->waits = QN_MAX(0, 1 - (works + gaps) / whole);
+    r->fed = images && job->train ? (works + gaps) / whole : 0;
 }
 
 /* At the plug, of as many machines as it takes. */
 static void set_power(const QnJob *job, const QnFleet *f, QnOffer *o)
 {
-    QnCostResult *c = &o->cost;
-    bool images = job->model->family->image > 0;
-    int local = QN_MIN(o->n_cards, 8), nodes = (o->n_cards + 7) / 8;
-    double busy = 0;
-    for (int i = 0; i < QN_LIMITS; i++)
-        busy += c->by_limit[i];
-    double whole = QN_MAX(busy, c->step_s); /* the rest is waiting */
+    int local = QN_MIN(o->n_cards, 8);
+    double nodes = o->n_cards / (double)local;
     QnPowerRequest r = { .card = o->card,
                          .n = local,
-                         .host = power_host(o->card),
+                         .host = power_host(o->card, local),
                          .cap = o->cap > 0 ? o->cap : 1,
-                         .nodes = nodes,
-                         .fed = images && job->train };
-    r.share[images ? QN_POWER_CONV : QN_POWER_PRODUCTS] = c->by_limit[QN_LIMIT_COMPUTE] / whole;
-    r.share[QN_POWER_MEMORY] = c->by_limit[QN_LIMIT_MEMORY] / whole;
-    r.share[QN_POWER_LAUNCH] = c->by_limit[QN_LIMIT_LAUNCH] / whole;
-    double share = nodes;
+                         .nodes = 1 }; /* the step says how long they wait */
+    set_shares(job, o, &r);
     if (r.host == QN_POWER_SERVER && local < 8) { /* servers are shared */
-        share = local / 8.0;
+        nodes = local / 8.0;
         r.n = 8;
     }
-    double watts = share * qn_power_w(&r, f);
+    double watts = nodes * qn_power_w(&r, f);
     if (watts > 0)
-        c->power_w = watts;
+        o->cost.power_w = watts;
 }
 
 /* With each device held to this share of its limit: its clock falls, and what it computes. */
@@ -96,8 +106,6 @@ static void cap_power(const QnJob *job, const QnFleet *f, const QnCostResult *wh
 
 /* The highest limit of its devices that keeps the job's; where none does, the least that there is.
  */
-/* ---- power ---- */
-
 void qn_offer_power(const QnJob *job, const QnFleet *f, QnOffer *o)
 {
     set_power(job, f, o);

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#define AWAKE 0.15 /* of what lies between idle and the limit: clocks are up, and nothing runs */
+
 double qn_power_clock(double cap)
 {
     return cap >= 1 ? 1 : pow(QN_MAX(cap, 0.1), 1 / 2.2);
@@ -17,7 +19,7 @@ double qn_power_frugal_module(const QnCard *card, const QnFleet *f)
 static double device_w(const QnPowerRequest *r, const double *x)
 {
     double limit = r->card->tdp_w * r->cap, idle = r->card->tdp_w * x[QN_FLEET_POWER_IDLE];
-    double use = 0;
+    double use = AWAKE * r->waits;
     for (int i = 0; i < QN_POWER_USES; i++)
         use += r->share[i] * x[QN_FLEET_POWER_PRODUCTS + i];
     if (r->nodes > 1)
@@ -34,7 +36,8 @@ static double host_w(const QnPowerRequest *r, const double *x, double devices)
     switch (r->host) {
     case QN_POWER_BOARD: return 0;
     case QN_POWER_MODULE: return x[QN_FLEET_POWER_MODULE] * r->card->tdp_w;
-    case QN_POWER_DESKTOP: return x[QN_FLEET_POWER_DESKTOP] + (r->fed ? x[QN_FLEET_POWER_FEED] : 0);
+    case QN_POWER_DESKTOP:
+        return x[QN_FLEET_POWER_DESKTOP] + r->n * r->fed * x[QN_FLEET_POWER_FEED];
     case QN_POWER_SMALL: return x[QN_FLEET_POWER_SMALL] * server;
     case QN_POWER_SERVER: break;
     }

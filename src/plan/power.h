@@ -26,11 +26,13 @@ typedef struct QnPowerRequest {
     const QnCard *card;
     int n;
     QnPowerHost host;
-    double share[QN_POWER_USES]; /* of the time; the rest is idle */
-    double cap;                  /* power limit over the data sheet's; 1: none */
-    int nodes;                   /* that work together: they wait for each other */
-    bool fed;                    /* by the host's processors: images decoded, queries served */
-    bool direct;                 /* measured behind the power supply */
+    double share[QN_POWER_USES]; /* of the time; the rest is asleep */
+    double waits; /* share of the time awake with nothing to do: the host or the links are late */
+    double cap;   /* power limit over the data sheet's; 1: none */
+    int nodes;    /* that work together, where it is not known how long they wait: else 1 */
+    double fed;   /* share of the time that the host's processors work for each device: images
+                   * decoded, queries served */
+    bool direct;  /* measured behind the power supply */
 } QnPowerRequest;
 
 /* Watts of one machine with its n devices; 0: the data sheet has no power. */

@@ -146,3 +146,61 @@ static void test_power_limit(void **state)
     held.power_w = 2 * o.cost.power_w;
     assert_true(price(*state, &held, "RTX 4090", 1).cap == 0);
 }
+
+/* A device that waits for launches draws much less than one that is busy. */
+static void test_power_follows_load(void **state)
+{
+    QnJob job = job_of("resnet50");
+    job.tier = QN_TIER_EAGER;
+    job.batch = 1;
+    QnOffer waits = price(*state, &job, "RTX 4090", 1);
+    job.batch = 128;
+    QnOffer works = price(*state, &job, "RTX 4090", 1);
+    assert_int_equal(waits.cost.limit, QN_LIMIT_LAUNCH);
+    assert_true(waits.cost.busy_s < 0.5 * waits.cost.step_s);
+    assert_true(waits.cost.power_w < 0.55 * works.cost.power_w);
+    assert_true(works.cost.power_w > 450 && waits.cost.power_w > 0.25 * 450);
+}
+
+/* From full machines on, the same work takes no less energy on more devices. */
+static void test_energy_of_many(void **state)
+{
+    QnJob job = job_of("resnet50");
+    double before = price(*state, &job, "RTX 4090", 8).kwh;
+    for (int n = 16; n <= 4096; n *= 4) {
+        double kwh = price(*state, &job, "RTX 4090", n).kwh;
+        assert_true(kwh >= 0.999 * before && kwh < 1.5 * before);
+        before = kwh;
+    }
+}
+
+/* No device does more arithmetic than its data sheet has; fp32 above it is TF32. */
+static void test_peak_rate(void **state)
+{
+    Fixture *f = *state;
+    const struct {
+        const char *model;
+        QnTier tier;
+        QnNumbers numbers;
+    } runs[] = { { "resnet50", QN_TIER_TENSORRT, QN_NUMBERS_FP32 },
+                 { "gpt2", QN_TIER_QUERN, QN_NUMBERS_FP32 },
+                 { "gpt2", QN_TIER_QUERN, QN_NUMBERS_FP16_AMP },
+                 { "vgg16", QN_TIER_TENSORRT, QN_NUMBERS_BF16_AMP } };
+    for (int i = 0; i < QN_COUNT(runs); i++) {
+        QnJob job = job_of(runs[i].model);
+        job.tier = runs[i].tier;
+        job.numbers = runs[i].numbers;
+        for (int k = 0; k < f->catalogue.n_cards; k++) {
+            QnOffer o;
+            assert_ok(qn_offer_price(f->counts, &job, &f->catalogue.cards[k], 1, &f->coefs, &o));
+            assert_true(o.error[0] || (o.cost.mfu > 0 && o.cost.mfu <= 1 + 1e-9));
+        }
+    }
+    QnJob job = job_of("gpt2");
+    job.numbers = QN_NUMBERS_FP32;
+    job.batch = 8;
+    QnOffer o = price(f, &job, "A100 SXM4 80GB", 1);
+    assert_true(o.cost.peak_flops == 156e12 && o.cost.mfu < 0.5);
+    o = price(f, &job, "GTX 1080 Ti", 1);
+    assert_true(o.cost.peak_flops == 1e12 * o.card->fp32);
+}

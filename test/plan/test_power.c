@@ -28,6 +28,11 @@ static void test_parts(void **state)
     double busy = qn_power_w(&r, &f);
     assert_true(idle > 8 * 700 * 0.05 && idle < 8 * 700 * 0.2);
     assert_true(launch > idle && launch < busy && busy > 8 * 700 * 0.85 && busy < 8 * 700 * 1.1);
+    r.share[QN_POWER_PRODUCTS] = 0;
+    r.waits = 1; /* awake, nothing runs */
+    assert_true(qn_power_w(&r, &f) > idle && qn_power_w(&r, &f) < 0.5 * launch);
+    r.waits = 0;
+    r.share[QN_POWER_PRODUCTS] = 1;
     r.cap = 0.5;
     assert_true(qn_power_w(&r, &f) < 0.62 * busy);
     r.cap = 1;
