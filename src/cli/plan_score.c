@@ -82,6 +82,8 @@ static QnStatus json_row(const QnScored *r)
     qn_json_put_double(&w, "measured", r->row->value);
     if (r->error < 0) {
         json_text(&w, "not_expressed", r->row->reason);
+        if (r->row->near)
+            json_text(&w, "nearest", r->row->near);
     } else {
         json_text(&w, "stack", qn_tier_name(r->row->request.tier));
         qn_json_put_double(&w, "predicted", r->predicted);
@@ -102,7 +104,9 @@ static void print_row(const QnScored *r)
     printf("%-8s %-24s %-5s %-22s %3d %-8s %-13s ", m->id, m->model, m->task, m->gpu,
            m->request.n_cards, m->precision, r->error < 0 ? "" : qn_tier_name(m->request.tier));
     if (r->error < 0)
-        printf("%10.5g %-9s not expressed: %s\n", m->value, m->unit, m->reason);
+        printf(m->near ? "%10.5g %-9s not expressed: %s; did you mean '%s'?\n"
+                       : "%10.5g %-9s not expressed: %s\n",
+               m->value, m->unit, m->reason, m->near);
     else
         printf("%10.5g %-9s predicted %10.5g %6.1f %%%s\n", m->value, m->unit, r->predicted,
                100 * r->error, r->inside ? "" : "  outside");
@@ -110,6 +114,8 @@ static void print_row(const QnScored *r)
 
 static void print_group(const QnScoreGroup *g)
 {
+    if (!g->n) /* an error of nothing is not 0 % */
+        return;
     printf("  %-30s %6lld rows  mean %6.1f %%  median %6.1f %%  in the interval %3.0f %%\n",
            g->name, (long long)g->n, 100 * g->mean, 100 * g->median, 100 * g->inside);
 }
@@ -224,6 +230,11 @@ QnStatus qn_plan_measured(const QnArgs *a)
     Opened o;
     if (a->text[QN_PLAN_SCORE] && a->text[QN_PLAN_FIT])
         return qn_fail(QN_EUSAGE, "--score and --fit: one of them at a time");
+    if (a->n_positional)
+        return qn_fail(QN_EUSAGE,
+                       "'%s' beside --%s: the rows of the file say which models they are of; "
+                       "leave it out",
+                       a->positional[0], a->text[QN_PLAN_SCORE] ? "score" : "fit");
     size_t bytes;
     o = (Opened){ 0 };
     QnStatus st = qn_file_read(path, (size_t)1 << 30, &o.text, &bytes);

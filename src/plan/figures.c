@@ -45,6 +45,8 @@ QnStatus qn_figures_parse(QnFigures *s, const QnFigureKind *kind, const QnCatalo
     if (!s->arena)
         return QN_ENOMEM;
     QN_TRY_DONE(qn_table_parse(&s->table, s->arena, path, text, bytes));
+    if (!s->table.n_rows)
+        QN_TRY_DONE(qn_fail(QN_EFORMAT, "%s: no rows below the header", path));
     s->rows = qn_arena_array(s->arena, (size_t)s->table.n_rows + 1, sizeof *s->rows);
     if (!s->rows)
         QN_TRY_DONE(QN_ENOMEM);

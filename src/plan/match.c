@@ -1,5 +1,7 @@
 #include "plan/match.h"
 
+#include "plan/names.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,4 +162,41 @@ const QnModel *qn_match_model(const char *name)
         }
     }
     return best;
+}
+
+/* ---- names that nothing matches ---- */
+
+static const char *nearest(const char *name, const char *const *known, int n)
+{
+    const char *near[QN_NAMES_NEAR];
+    return qn_names_near(name, known, n, near) ? near[0] : NULL;
+}
+
+const char *qn_match_near_model(const char *name)
+{
+    enum { MOST = 2048 };
+    const char *known[MOST];
+    const QnModel *model;
+    int n = 0;
+    while (n < MOST && (model = qn_model_at(n)))
+        known[n++] = model->name;
+    return nearest(name, known, n);
+}
+
+const char *qn_match_near_card(const QnCatalogue *c, const char *name)
+{
+    enum { MOST = 512 };
+    const char *known[MOST];
+    int n = QN_MIN(c->n_cards, MOST);
+    for (int i = 0; i < n; i++)
+        known[i] = c->cards[i].name;
+    return nearest(name, known, n);
+}
+
+const char *qn_match_near_numbers(const char *name)
+{
+    const char *known[QN_NUMBERS_COUNT];
+    for (int i = 0; i < QN_NUMBERS_COUNT; i++)
+        known[i] = qn_numbers_name((QnNumbers)i);
+    return nearest(name, known, QN_NUMBERS_COUNT);
 }

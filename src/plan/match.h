@@ -2,6 +2,7 @@
 #ifndef QN_PLAN_MATCH_H
 #define QN_PLAN_MATCH_H
 
+#include "plan/cost.h"
 #include "plan/device.h"
 #include "plan/models.h"
 
@@ -10,5 +11,10 @@
 const QnCard *qn_match_card(const QnCatalogue *c, const char *name);
 /* "ResNet-50", "ViT-B/16", "Mistral 7B". */
 const QnModel *qn_match_model(const char *name);
+
+/* What is known and named nearly so; NULL: nothing is. */
+const char *qn_match_near_model(const char *name);
+const char *qn_match_near_card(const QnCatalogue *c, const char *name);
+const char *qn_match_near_numbers(const char *name);
 
 #endif

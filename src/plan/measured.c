@@ -269,14 +269,20 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
     const char *const *cell = r->cell, *reason;
     m->request.train = !strcmp(m->task, "train");
     model = find_model(m);
-    if (!model)
+    if (!model) {
+        m->near = qn_match_near_model(m->model);
         return "no builder for this model";
+    }
     if (qn_catalogue_find(c, m->gpu, &m->request.card) != QN_OK)
         m->request.card = qn_match_card(c, m->gpu);
-    if (!m->request.card)
+    if (!m->request.card) {
+        m->near = qn_match_near_card(c, m->gpu);
         return "the device is not in the catalogue";
-    if (!qn_read_numbers(m->precision, &m->request.numbers, &r->weight_bits))
+    }
+    if (!qn_read_numbers(m->precision, &m->request.numbers, &r->weight_bits)) {
+        m->near = qn_match_near_numbers(m->precision);
         return "no model of this precision";
+    }
     if (!qn_read_size(cell[SIZE], &r->size))
         return "no model of this size";
     if (qn_published_is_divided(cell[FRAMEWORK]))
@@ -306,6 +312,14 @@ static const char *express(QnArena *arena, const QnCatalogue *c, QnCounts *count
     return qn_measured_predict(m, &k, &cost) == QN_OK ? NULL : "the data sheet has no such rate";
 }
 
+/* column -1: there is none, as where the cell is empty. */
+static QnStatus read_number(const QnTable *t, int64_t row, int column, double otherwise,
+                            double *out)
+{
+    *out = otherwise;
+    return column < 0 ? QN_OK : qn_table_number(t, row, column, otherwise, out);
+}
+
 static QnStatus read_row(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *counts, int64_t row,
                          const int *column)
 {
@@ -314,10 +328,10 @@ static QnStatus read_row(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *count
     double cards;
     for (int i = 0; i < COLUMNS; i++)
         cell[i] = column[i] < 0 ? "" : s->table.row[row][column[i]];
-    QN_TRY(qn_table_number(&s->table, row, column[THROUGHPUT], 0, &r.number));
-    if (qn_table_number(&s->table, row, column[BATCH], 0, &r.batch) != QN_OK)
+    QN_TRY(read_number(&s->table, row, column[THROUGHPUT], 0, &r.number));
+    if (read_number(&s->table, row, column[BATCH], 0, &r.batch) != QN_OK)
         r.batch = -1; /* "max", "mix" */
-    QN_TRY(qn_table_number(&s->table, row, column[NUM_GPUS], 1, &cards));
+    QN_TRY(read_number(&s->table, row, column[NUM_GPUS], 1, &cards));
     if (strstr(cell[FLAG], "suspect")) {
         s->suspect++;
         return QN_OK;
@@ -342,12 +356,38 @@ static QnStatus read_row(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *count
     return QN_OK;
 }
 
-static bool has_column(const QnTable *t, const char *name)
+static int column_of(const QnTable *t, const char *name)
 {
     for (int i = 0; i < t->n_columns; i++)
         if (!strcmp(t->name[i], name))
-            return true;
-    return false;
+            return i;
+    return -1;
+}
+
+/* The others may be missing: one device, the usual batch and size of the model, no framework. */
+static bool is_needed(int column)
+{
+    return column == MODEL || column == TASK || column == GPU || column == PRECISION ||
+           column == THROUGHPUT || column == UNIT;
+}
+
+static QnStatus find_columns(const QnTable *t, int column[COLUMNS])
+{
+    char missing[128] = "";
+    size_t used = 0;
+    for (int i = 0; i < COLUMNS; i++) {
+        column[i] = column_of(t, column_names[i]);
+        if (column[i] < 0 && is_needed(i))
+            used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s",
+                                     used ? ", " : "", column_names[i]);
+    }
+    if (used)
+        return qn_fail(QN_EFORMAT,
+                       "%s:1: the header lacks %s; model, task, gpu, precision, throughput and "
+                       "unit must be there, num_gpus, batch_per_gpu, seq_or_res, framework, flag "
+                       "and id may be",
+                       t->path, missing);
+    return t->n_rows ? QN_OK : qn_fail(QN_EFORMAT, "%s: no rows below the header", t->path);
 }
 
 QnStatus qn_measured_parse(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *counts,
@@ -359,12 +399,7 @@ QnStatus qn_measured_parse(QnMeasuredSet *s, const QnCatalogue *c, QnCounts *cou
     if (!s->arena)
         return QN_ENOMEM;
     QN_TRY_DONE(qn_table_parse(&s->table, s->arena, path, text, bytes));
-    for (int i = 0; i < COLUMNS; i++) {
-        column[i] = -1;
-        bool needed = i != ID && i != FLAG && i != FRAMEWORK && i != SIZE;
-        if (needed || has_column(&s->table, column_names[i]))
-            QN_TRY_DONE(qn_table_column(&s->table, column_names[i], &column[i]));
-    }
+    QN_TRY_DONE(find_columns(&s->table, column));
     s->rows = qn_arena_array(s->arena, (size_t)s->table.n_rows + 1, sizeof *s->rows);
     if (!s->rows)
         QN_TRY_DONE(QN_ENOMEM);

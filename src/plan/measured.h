@@ -14,6 +14,7 @@ typedef struct QnMeasured {
     double value;          /* in `unit` */
     bool is_time;          /* the unit is one of time, else of throughput */
     const char *reason;    /* why it cannot be predicted; NULL: it can */
+    const char *near;      /* what is known and named nearly so, where a name is; else NULL */
     const QnCount *count;  /* of one device's step */
     const QnCount *prompt; /* the step before `times` of those; NULL: none */
     double times;

@@ -44,6 +44,16 @@ size_t qn_table_mark(const char *text, size_t bytes)
     return bytes >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;
 }
 
+static QnStatus check_header(const char *path, int64_t line, const char *const *cells, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i && cells[i][0]; k++)
+            if (!strcmp(cells[i], cells[k]))
+                return qn_fail(QN_EFORMAT, "%s:%lld: two columns are called '%s'", path,
+                               (long long)line, cells[i]);
+    return QN_OK;
+}
+
 QnStatus qn_table_parse(QnTable *t, QnArena *arena, const char *path, const char *text,
                         size_t bytes)
 {
@@ -62,6 +72,7 @@ QnStatus qn_table_parse(QnTable *t, QnArena *arena, const char *path, const char
             QN_TRY_DONE(add_row(t, arena, cells, n, line));
             continue;
         }
+        QN_TRY_DONE(check_header(path, line, cells, n));
         t->n_columns = n;
         t->name = qn_arena_copy(arena, cells, (size_t)n * sizeof *cells);
         if (!t->name)

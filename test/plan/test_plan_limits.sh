@@ -50,4 +50,31 @@ expect 2 "within all limits" edge mobilenet_v2 --latency 20 --budget 5
 expect 0 "paid back in" upgrade resnet50 --from "RTX 3060" --budget 1000
 expect 2 "--budget needs the size of the job" resnet50 --budget 500
 
+# ---- published figures of one's own ----
+
+# table LINES...: a file of them
+table()
+{
+    printf '%s\n' "$@" >"$dir/own.csv"
+}
+head=model,task,gpu,precision,throughput,unit
+table "$head" "resnet50,train,T4,fp16-amp,300,img/s"
+expect 0 "1 of 1 rows expressed" --score "$dir/own.csv"
+expect 2 "'resnet50' beside --score" resnet50 --score "$dir/own.csv"
+table "$head" "resnet5O,train,T4,fp16-amp,300,img/s" "resnet50,train,RTX 4O90,fp16-amp,300,img/s" \
+    "resnet50,train,T4,fp16_anp,300,img/s"
+expect 0 "no builder for this model; did you mean 'resnet50'?" --score "$dir/own.csv"
+lacks "mean    0.0"
+expect 0 "did you mean 'RTX 4090'?" --score "$dir/own.csv"
+expect 0 "did you mean 'fp16-amp'?" --score "$dir/own.csv"
+expect 0 '"nearest": "RTX 4090"' --score "$dir/own.csv" --json
+table "model,task,gpu,model,precision,throughput,unit"
+expect 2 "two columns are called 'model'" --score "$dir/own.csv"
+table "model,gpu,unit" "a,b,c"
+expect 2 "the header lacks task, precision, throughput;" --score "$dir/own.csv"
+table "$head,seq_or_res,framework" "llama2_7b,infer,A100 SXM4 80GB,fp16,900,tok/s,in512/out128,TensorRT-LLM"
+expect 0 "1 of 1 rows expressed" --score "$dir/own.csv"
+table "$head"
+expect 2 "no rows below the header" --score "$dir/own.csv"
+
 exit $failed
