@@ -85,7 +85,9 @@ const QnCommand qn_cmd_plan = {
                 "  quern plan bert_large --explain \"RTX 4090\" --html bert.html\n"
                 "  quern plan --calibrate\n"
                 "  quern plan my.yaml --gpu this\n"
-                "  quern plan --score measured.csv --hold-out gpu\n",
+                "  quern plan --score measured.csv --hold-out gpu\n"
+                "\nExit code 2 where nothing fits or no device is within the limits; what would be "
+                "is printed all the same.\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .max_positional = 1,

@@ -46,6 +46,14 @@ QnStatus qn_plan_table_sort(QnPlanTable *t, const QnArgs *a);
 
 /* quern plan MODEL. */
 QnStatus qn_plan_offer(const QnArgs *a);
+/* "images", "tokens", "examples". */
+const char *qn_plan_things(const QnPlanTable *t);
+/* "0.0012", "7.84", "12345". */
+const char *qn_plan_usd_text(double usd, char out[QN_STR_NUMBER]);
+/* Threads that the loader needs to keep the offer busy; 0: it does. */
+int64_t qn_plan_workers_needed(const QnPlanTable *t, const QnOffer *o);
+void qn_plan_print_remedies(const QnArgs *a, const QnPlanTable *t);
+void qn_plan_print_cluster_hint(const QnArgs *a, const QnPlanTable *t, const QnOffer *best);
 /* The table and the recommendation. */
 QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t);
 /* All that is printed of a table: --explain, or the table and its chart; and the file of --html. */
@@ -75,6 +83,8 @@ QnStatus qn_plan_time(const QnArgs *a, int option, double *seconds);
 /* The same the other way, rounded up. */
 enum { QN_PLAN_NAME = 96 };
 const char *qn_plan_time_text(double seconds, char out[QN_PLAN_NAME]);
+/* As it is: "3.20 ms", "7d08h", "214 years". */
+const char *qn_plan_span(double hours, char out[QN_STR_NUMBER]);
 /* "NAME" or "NAME:count" as a name and a number; the option is for the error. */
 QnStatus qn_plan_count(const char *option, const char *text, char name[QN_PLAN_NAME], int *n);
 /* The device of the catalogue that is called so, and the number. */

@@ -74,6 +74,15 @@ const char *qn_plan_time_text(double seconds, char out[QN_PLAN_NAME])
     return out;
 }
 
+const char *qn_plan_span(double hours, char out[QN_STR_NUMBER])
+{
+    double years = hours / 8760;
+    if (!(years > 100))
+        return qn_str_duration(out, (int64_t)(hours * 3.6e12));
+    snprintf(out, QN_STR_NUMBER, years < 9999.5 ? "%.0f years" : "%.3g years", years);
+    return out;
+}
+
 /* ---- money ---- */
 
 QnStatus qn_plan_money(const QnArgs *a, QnMoney *m)

@@ -318,7 +318,9 @@ const QnCommand qn_cmd_plan_cluster = {
     .usage = "RECIPE|MODEL.onnx|NAME --gpu NAME [--gpus 8…16384] [options]",
     .examples = "  quern plan cluster gpt3_175b --gpu \"H100 SXM5\" --gpus 64…4096 --tokens 300G\n"
                 "  quern plan cluster llama2_7b --gpu \"A100 SXM4 80GB\" --gpus 8,16,96 --csv\n"
-                "  quern plan cluster resnet101 --gpu \"V100 SXM2 16GB\" --network 1.5\n",
+                "  quern plan cluster resnet101 --gpu \"V100 SXM2 16GB\" --network 1.5\n"
+                "\nExit code 2 where nothing fits or no number of devices is within the limits; "
+                "what would be is printed all the same.\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .min_positional = 1,

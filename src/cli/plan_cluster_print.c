@@ -193,7 +193,7 @@ static void print_best(const QnClusterPlan *p)
            qn_str_duration(interval, (int64_t)(1e9 * fast->interval_s)), 100 * fast->lost);
     printf("80 %% of the measured steps that this is fitted to lie within %.0f %%\n",
            100 * (exp(p->coefs.fleet.x[QN_FLEET_PARALLEL_SPREAD]) - 1));
-    if (p->job.items > 0)
+    if (p->job.items > 0 && cheap->kwh > 0)
         printf("the run takes %s kWh on %d devices, %s kWh on %d, with their machines\n",
                qn_str_si(write, cheap->kwh), cheap->n, qn_str_si(interval, fast->kwh), fast->n);
 }
@@ -253,6 +253,26 @@ static void print_way_out(const QnClusterPlan *p)
     if (!p->more.found && !p->other && !p->offloaded.found)
         printf("  nor on 65536 of them, nor on any device of the catalogue: a smaller --sequence "
                "or model is needed\n");
+}
+
+/* Memory has nothing to do with it where no layout divides the batch. */
+static void print_none(const QnClusterPlan *p)
+{
+    int64_t batch = p->job.global_batch;
+    bool divided = false;
+    for (int i = 0; i < p->n_counts; i++)
+        divided = divided || p->points[i].any;
+    if (divided) {
+        print_way_out(p);
+        return;
+    }
+    int64_t n = p->counts_of[0], fewer = QN_MIN(n, batch);
+    while (batch % fewer)
+        fewer--;
+    printf(
+        "\nthe batch is shared equally: --batch %lld for %lld devices, or --gpus %lld for a batch "
+        "of %lld\n",
+        (long long)((batch + n - 1) / n * n), (long long)n, (long long)fewer, (long long)batch);
 }
 
 /* ---- rows ---- */
@@ -317,15 +337,24 @@ static QnStatus json_point(const QnClusterPlan *p, const QnClusterPoint *at)
     return st;
 }
 
+/* Empty in CSV where it is not. */
+static const char *known(double value, char out[QN_STR_NUMBER])
+{
+    snprintf(out, QN_STR_NUMBER, "%.6g", value);
+    return value > 0 ? out : "";
+}
+
 static void csv_point(const QnClusterPoint *at)
 {
     const QnSharding *l = at->found ? &at->layout : &at->least;
     const QnParallelResult *r = &at->step;
-    printf("%d,%d,%d,%d,%d,%d,%d,%d,%lld,%s,%.6g,%.6g,%.4g,%.4g,%.6g,%.4g,%.4g,%.4g,%.6g,%.6g\n",
-           at->n, at->found, l->data, l->tensor, l->pipeline, l->context, l->interleave, l->zero,
+    char hours[QN_STR_NUMBER], usd[QN_STR_NUMBER];
+    printf("%d,%d,%d,%d,%d,%d,%d,%d,%lld,%s,%.6g,%.6g,%.4g,%.4g,%.6g,%.4g,%.4g,%.4g,%s,%s\n", at->n,
+           at->found, l->data, l->tensor, l->pipeline, l->context, l->interleave, l->zero,
            (long long)l->micro_batch, qn_recompute_name(l->recompute), 1e3 * r->step_s, at->items_s,
            r->mfu, at->efficiency, at->found ? r->memory.total : at->least_memory.total, r->exposed,
-           r->step_s > 0 ? r->bubble_s / r->step_s : 0, at->lost, at->hours, at->usd);
+           r->step_s > 0 ? r->bubble_s / r->step_s : 0, at->lost, known(at->hours, hours),
+           known(at->usd, usd));
 }
 
 QnStatus qn_cluster_print(const QnArgs *a, const QnClusterPlan *p, bool csv)
@@ -349,7 +378,7 @@ QnStatus qn_cluster_print(const QnArgs *a, const QnClusterPlan *p, bool csv)
     if (a->json || csv)
         return QN_OK;
     if (!any) {
-        print_way_out(p);
+        print_none(p);
         return QN_OK;
     }
     print_best(p);

@@ -38,7 +38,8 @@ static void measure(const QnColumns *t, int64_t width[QN_COLUMNS_MOST])
         bool any = false;
         width[k] = 0;
         for (int64_t i = -1; i < t->rows; i++) {
-            if (i >= 0 && t->row[i].note && k)
+            any |= i >= 0 && k && t->row[i].last == k;
+            if (i >= 0 && k && (t->row[i].note || t->row[i].last == k))
                 continue;
             width[k] = QN_MAX(width[k], qn_str_columns(cell(t, i, k)));
             any |= i >= 0 && cell(t, i, k)[0];
@@ -55,9 +56,12 @@ static int64_t total(const QnColumns *t, const int64_t width[QN_COLUMNS_MOST])
     return sum - GAP;
 }
 
-/* Takes out columns until the rest fits. */
+/* Shortens the first and takes out columns until the rest fits. */
 static void narrow(const QnColumns *t, int64_t width[QN_COLUMNS_MOST], int64_t room)
 {
+    int64_t whole = width[0];
+    if (t->least)
+        width[0] = QN_MIN(whole, t->least);
     while (total(t, width) > room) {
         int goes = -1;
         for (int k = 0; k < t->n; k++)
@@ -68,6 +72,27 @@ static void narrow(const QnColumns *t, int64_t width[QN_COLUMNS_MOST], int64_t r
             return;
         width[goes] = 0;
     }
+    width[0] = QN_MIN(whole, width[0] + room - total(t, width));
+}
+
+/* "Apple M2 Ultra (7…:8": what is before a number of devices is cut to so many columns. */
+static void print_short(const char *text, int64_t room, FILE *out)
+{
+    const char *tail = strrchr(text, ':'), *mark = qn_term_unicode() ? "…" : "..";
+    if (!tail || strlen(tail) > 6)
+        tail = text + strlen(text);
+    int64_t taken = 0, left = room - (int64_t)strlen(tail) - qn_str_columns(mark);
+    while (text < tail && taken < left) {
+        char one[8];
+        int n = 1;
+        while (n < 6 && ((unsigned char)text[n] & 0xC0) == 0x80) /* the rest of a letter */
+            n++;
+        snprintf(one, sizeof one, "%.*s", n, text);
+        taken += qn_str_columns(one);
+        text += n;
+        fputs(taken <= left ? one : "", out);
+    }
+    fprintf(out, "%s%s%*s", mark, tail, (int)QN_MAX(left - taken, 0), "");
 }
 
 static void print_row(const QnColumns *t, const int64_t width[QN_COLUMNS_MOST], int64_t row,
@@ -81,12 +106,18 @@ static void print_row(const QnColumns *t, const int64_t width[QN_COLUMNS_MOST], 
         const char *text = cell(t, row, k);
         int64_t pad = width[k] - qn_str_columns(text);
         if (t->column[k].align == 'r')
-            pending += pad;
+            pending += QN_MAX(pad, 0);
         if (text[0]) {
-            fprintf(out, "%*s%s", (int)pending, "", text);
+            fprintf(out, "%*s", (int)pending, "");
             pending = 0;
+            if (k == 0 && pad < 0)
+                print_short(text, width[0], out);
+            else
+                fputs(text, out);
         }
-        pending += t->column[k].align == 'r' ? 0 : pad;
+        if (row >= 0 && k && t->row[row].last == k)
+            return;
+        pending += t->column[k].align == 'r' ? 0 : QN_MAX(pad, 0);
         pending += GAP;
         if (note) {
             fprintf(out, "%*s%s", (int)pending, "", note);

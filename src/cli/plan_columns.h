@@ -20,11 +20,13 @@ typedef struct QnColumnsRow {
     QnStr cell[QN_COLUMNS_MOST];
     QnRowStyle style;
     const char *note; /* stands in place of all cells but the first; or NULL */
+    int last;         /* this cell is the row's last, and may be wider than its column; 0: none */
 } QnColumnsRow;
 
 typedef struct QnColumns {
     const QnColumn *column;
     int n;
+    int least; /* where it is narrow, the first column is shortened to so much; 0: it stays */
     QnColumnsRow *row;
     int64_t rows, cap;
 } QnColumns;

@@ -173,7 +173,7 @@ static void add_relaxed(QnStr *text, const QnJob *job, const QnOffer *all, int n
                       qn_plan_time_text(3600 * all[r.deadline].hours, time),
                       qn_plan_name(&all[r.deadline], name));
     if (r.budget >= 0)
-        qn_str_printf(text, "; --budget %.2f would do (%s)", ceil(100 * all[r.budget].usd) / 100,
+        qn_str_printf(text, "; --budget %.2f would do (%s)", ceil(100 * all[r.budget].outlay) / 100,
                       qn_plan_name(&all[r.budget], name));
     if (r.power >= 0)
         qn_str_printf(text, "; --power %.0f would do (%s)", ceil(all[r.power].cost.power_w),
@@ -243,6 +243,15 @@ static QnStatus find_remedies(QnPlanTable *t)
     return QN_OK;
 }
 
+static QnStatus refuse_all(const QnPlanTable *t)
+{
+    for (int i = 0; i < t->n; i++)
+        if (!t->offers[i].error[0])
+            return qn_fail(QN_EUSAGE, "%s does not fit as asked; what would is above",
+                           t->job.model->name);
+    return qn_fail(QN_EUSAGE, "none of these devices can do it: %s", t->offers[0].error);
+}
+
 /* What is printed, then what follows from it. */
 static QnStatus show(const QnArgs *a, QnPlanTable *t)
 {
@@ -255,7 +264,9 @@ static QnStatus show(const QnArgs *a, QnPlanTable *t)
         return QN_OK;
     if (!qn_plan_best(t) && any_fits(t))
         return refuse_limits(t);
-    return a->text[QN_PLAN_WRITE_RECIPE] ? qn_plan_recipe_write(a, t) : QN_OK;
+    if (a->text[QN_PLAN_WRITE_RECIPE])
+        return qn_plan_recipe_write(a, t);
+    return any_fits(t) ? QN_OK : refuse_all(t);
 }
 
 /* Where no single device is within all limits, several of a kind may be. */
@@ -278,7 +289,7 @@ static QnStatus check_output(const QnArgs *a, int option)
 {
     const char *path = a->text[option], *name = a->command->options[option].name;
     struct stat out, from;
-    if (!path || stat(path, &out) < 0)
+    if (!path || stat(path, &out) < 0 || !S_ISREG(out.st_mode)) /* others are refused later */
         return QN_OK;
     if (stat(a->positional[0], &from) == 0 && out.st_dev == from.st_dev &&
         out.st_ino == from.st_ino)

@@ -127,7 +127,7 @@ _Static_assert(QN_PLAN_SHARED <= QN_PLAN_OWN, "a command's own options begin beh
         "price with its share of a computer over that of the device; default 2 for desktops, 1.5 " \
         "for servers, 1 for what is a computer itself")
 #define QN_PLAN_OPTIONS_LIMITS                                                                     \
-    [QN_PLAN_BUDGET] = QN_PLAN_TEXT("--budget", "USD", "at most this much: 500, 2k"),              \
+    [QN_PLAN_BUDGET] = QN_PLAN_TEXT("--budget", "USD", "at most this much: 500, 2k; of rent, or of what is paid at once for bought devices"),              \
     [QN_PLAN_DEADLINE] = QN_PLAN_TEXT("--deadline", "TIME", "90m, 48h, 7d"),                       \
     [QN_PLAN_POWER] = QN_PLAN_TEXT("--power", "W", "at the plug, of all devices and the machine around them; they are held to less where that does it")
 #define QN_PLAN_OPTIONS_GPU                                                                        \

@@ -14,7 +14,7 @@ const QnOffer *qn_plan_best(const QnPlanTable *t)
     return a.best >= 0 ? &t->offers[a.best] : t->more_found ? &t->more : NULL;
 }
 
-static const char *things(const QnPlanTable *t)
+const char *qn_plan_things(const QnPlanTable *t)
 {
     const QnFamily *f = t->job.model->family;
     return f->image ? "images" : f->sequence ? "tokens" : "examples";
@@ -39,10 +39,10 @@ enum {
 };
 
 static const QnColumn columns[COLUMNS] = {
-    [DEVICE] = { "device", 'l', 0 }, [NUMBERS] = { "precision", 'l', 6 },
-    [BATCH] = { "batch", 'r', 5 },   [MEMORY] = { "memory", 'l', 1 },
-    [SPEED] = { "speed", 'r', 0 },   [RANGE] = { "80 % interval", 'l', 7 },
-    [MFU] = { "MFU", 'r', 8 },       [LIMIT] = { "limited by", 'l', 4 },
+    [DEVICE] = { "device", 'l', 0 }, [NUMBERS] = { "precision", 'l', 5 },
+    [BATCH] = { "batch", 'r', 4 },   [MEMORY] = { "memory", 'l', 1 },
+    [SPEED] = { "speed", 'r', 0 },   [RANGE] = { "80 % interval", 'l', 6 },
+    [MFU] = { "MFU", 'r', 8 },       [LIMIT] = { "limited by", 'l', 7 },
     [TIME] = { "time", 'r', 2 },     [ENERGY] = { "energy", 'r', 9 },
     [COST] = { "cost", 'r', 3 },     [EPOCH] = { "an epoch", 'r', 10 },
 };
@@ -51,13 +51,13 @@ static void put_fit(QnStr *cell, const QnOffer *o)
 {
     double part = o->cost.memory_bytes / qn_offer_room(o);
     if (o->cost.fits)
-        qn_str_printf(cell, "%.0f %%", 100 * part);
+        qn_str_printf(cell, "%.0f %%%s", 100 * part, qn_offer_is_tight(o) ? " tight" : "");
     else
         qn_str_printf(cell, "no: %.3gx, %s", part, o->term);
 }
 
 /* "0.0012", "7.84", "12345" */
-static const char *usd_text(double usd, char out[QN_STR_NUMBER])
+const char *qn_plan_usd_text(double usd, char out[QN_STR_NUMBER])
 {
     snprintf(out, QN_STR_NUMBER, usd < 0.1 ? "%.2g" : usd < 1e4 ? "%.2f" : "%.0f", usd);
     return out;
@@ -67,7 +67,7 @@ static void put_money(QnStr *cell, double usd)
 {
     char text[QN_STR_NUMBER];
     if (usd > 0)
-        qn_str_printf(cell, "$%s", usd_text(usd, text));
+        qn_str_printf(cell, "$%s", qn_plan_usd_text(usd, text));
     else
         qn_str_add(cell, "?");
 }
@@ -75,7 +75,7 @@ static void put_money(QnStr *cell, double usd)
 static void put_job(QnStr *cell, const QnJob *job, const QnOffer *o)
 {
     char text[QN_STR_NUMBER];
-    qn_str_add(&cell[TIME], qn_str_duration(text, (int64_t)(o->hours * 3.6e12)));
+    qn_str_add(&cell[TIME], qn_plan_span(o->hours, text));
     qn_str_printf(&cell[ENERGY], "%.3g kWh", o->kwh);
     put_money(&cell[COST], o->usd);
     qn_str_add(&cell[COST], !(o->usd > 0) ? "" : o->rented ? " rent" : " own ");
@@ -111,8 +111,10 @@ static QnStatus add_row(QnColumns *c, const QnJob *job, const QnOffer *o, const 
     qn_str_printf(&cell[BATCH], o->accumulate > 1 ? "%lld x %lld" : "%lld", (long long)o->batch,
                   (long long)o->accumulate);
     put_fit(&cell[MEMORY], o);
-    if (!o->cost.fits)
+    if (!o->cost.fits) {
+        c->row[c->rows - 1].last = MEMORY;
         return QN_OK;
+    }
     qn_str_add(&cell[SPEED], qn_str_si(text, o->items_s));
     qn_str_printf(&cell[RANGE], "%s to %s", qn_str_si(text, o->low_s), qn_str_si(high, o->high_s));
     qn_str_printf(&cell[MFU], "%.1f %%", 100 * o->cost.mfu);
@@ -128,7 +130,7 @@ static QnStatus add_row(QnColumns *c, const QnJob *job, const QnOffer *o, const 
 
 static QnStatus print_table(const QnPlanTable *t)
 {
-    QnColumns c = { .column = columns, .n = COLUMNS };
+    QnColumns c = { .column = columns, .n = COLUMNS, .least = 20 };
     const QnOffer *best = qn_plan_best(t);
     QnStatus st = QN_OK;
     if (t->more_found)
@@ -183,13 +185,27 @@ static void print_settings(const QnPlanTable *t, const QnOffer *o)
     printf("\n");
 }
 
+/* What its threads do, and what it would take that none waits for them. */
+static void print_loader(const QnPlanTable *t, const QnOffer *o)
+{
+    const QnFeed *f = &t->job.feed;
+    char is[QN_STR_NUMBER], would[QN_STR_NUMBER];
+    int64_t needed = qn_plan_workers_needed(t, o);
+    if (needed)
+        printf(
+            "  the loader limits it: %g thread%s prepare %s %s a second; the device would do %s, "
+            "which takes %lld (--workers %lld here, data.workers in a recipe)\n",
+            f->workers, f->workers == 1 ? "" : "s", qn_str_si(is, o->items_s), qn_plan_things(t),
+            qn_str_si(would, o->fed_s), (long long)needed, (long long)needed);
+}
+
 /* A given recipe at these settings. */
 static void print_train(const QnPlanTable *t, const QnOffer *o)
 {
     char settings[QN_PLAN_SETTINGS][QN_PLAN_SETTING];
     if (!t->subject.recipe || !t->job.train)
         return;
-    int n = qn_plan_recipe_settings(t, o, settings);
+    int n = qn_plan_recipe_settings(o, settings);
     printf("  quern train %s --set", t->subject.recipe->path);
     for (int i = 0; i < n; i++)
         printf(" %s", settings[i]);
@@ -228,7 +244,7 @@ static void print_chance(const QnPlanTable *t, const QnOffer *o)
     }
     if (safe)
         printf("; %s is %.0f %%, for %s USD", qn_plan_name(safe, name),
-               100 * qn_advice_chance(job, safe), usd_text(safe->usd, usd));
+               100 * qn_advice_chance(job, safe), qn_plan_usd_text(safe->usd, usd));
     printf("\n");
 }
 
@@ -240,21 +256,27 @@ static void print_best(const QnPlanTable *t, const QnOffer *o)
            hours_high = o->hours * o->items_s / o->low_s;
     if (t->job.items > 0) {
         printf("\ntake %s: %s (%s to %s), %.3g kWh", qn_plan_name(o, name),
-               qn_str_duration(time, (int64_t)(o->hours * 3.6e12)),
-               qn_str_duration(low, (int64_t)(hours_low * 3.6e12)),
-               qn_str_duration(high, (int64_t)(hours_high * 3.6e12)), o->kwh);
+               qn_plan_span(o->hours, time), qn_plan_span(hours_low, low),
+               qn_plan_span(hours_high, high), o->kwh);
         if (o->usd > 0)
-            printf(", %s USD (%s)", usd_text(o->usd, usd), o->rented ? "rented" : "owned");
+            printf(", %s USD (%s)", qn_plan_usd_text(o->usd, usd), o->rented ? "rented" : "owned");
+        if (o->outlay > o->usd)
+            printf(", %s to pay at once", qn_plan_usd_text(o->outlay, usd));
     } else {
         printf("\ntake %s: %s %s a second", qn_plan_name(o, name), qn_str_si(time, o->items_s),
-               things(t));
+               qn_plan_things(t));
         if (o->usd_per_hour > 0)
             printf(", %.3g USD a million (%s)", o->usd_per_hour / (3.6e-3 * o->items_s),
                    o->rented ? "rented" : "owned");
     }
     printf(": %s; limited by %s\n", why_best(t, o), qn_offer_limit(o));
     print_chance(t, o);
+    if (qn_offer_is_tight(o))
+        printf("  its memory is tight: up to %.3g GiB of %.4g may be needed; a smaller --batch is "
+               "safer\n",
+               o->memory_high / GIB, o->card->memory_gb);
     print_settings(t, o);
+    print_loader(t, o);
     print_train(t, o);
     if (t->job.generate)
         printf(
@@ -269,11 +291,11 @@ static void print_other(const QnPlanTable *t, const char *what, const QnOffer *o
 {
     char name[QN_PLAN_NAME], text[QN_STR_NUMBER], usd[QN_STR_NUMBER];
     printf("%s is %s: %s %s a second", what, qn_plan_name(o, name), qn_str_si(text, o->items_s),
-           things(t));
+           qn_plan_things(t));
     if (t->job.items > 0) {
-        printf(", %s", qn_str_duration(text, (int64_t)(o->hours * 3.6e12)));
+        printf(", %s", qn_plan_span(o->hours, text));
         if (o->usd > 0)
-            printf(", %s USD", usd_text(o->usd, usd));
+            printf(", %s USD", qn_plan_usd_text(o->usd, usd));
     }
     printf("\n");
 }
@@ -291,40 +313,9 @@ static void print_others(const QnPlanTable *t, const QnOffer *best)
     }
     if (rented)
         print_other(t, "the cheapest to rent", rented);
-    if (a.fastest >= 0)
+    if (a.fastest >= 0 && &t->offers[a.fastest] != best)
         print_other(t, t->job.budget_usd > 0 ? "the fastest within the budget" : "the fastest",
                     &t->offers[a.fastest]);
-}
-
-static void print_remedy(const QnPlanTable *t, const QnRemedy *r)
-{
-    char rate[QN_STR_NUMBER], time[QN_STR_NUMBER], name[QN_PLAN_NAME], usd[QN_STR_NUMBER];
-    const QnOffer *o = &r->offer;
-    printf("  %s with %s: %.0f %% of its memory, %s %s a second", qn_plan_name(o, name), r->text,
-           100 * o->cost.memory_bytes / qn_offer_room(o), qn_str_si(rate, o->items_s), things(t));
-    if (t->job.items > 0)
-        printf(", %s", qn_str_duration(time, (int64_t)(o->hours * 3.6e12)));
-    if (o->usd > 0)
-        printf(", %s USD", usd_text(o->usd, usd));
-    else if (o->usd_per_hour > 0)
-        printf(", %.2f USD an hour", o->usd_per_hour);
-    printf("\n");
-}
-
-static void print_remedies(const QnPlanTable *t)
-{
-    if (!t->n_remedies && !t->n_hopeless) {
-        printf("\nno device here can do it; --precision auto takes what each is best at\n");
-        return;
-    }
-    printf("\nnothing fits. What would:\n");
-    for (int i = 0; i < t->n_remedies; i++)
-        print_remedy(t, &t->remedies[i]);
-    for (int i = 0; i < t->n_hopeless; i++) {
-        const QnOffer *o = t->hopeless[i];
-        printf("  %s: nothing; it lacks %.3g GiB, most of it goes to %s\n", o->card->name,
-               (o->cost.memory_bytes - qn_offer_room(o)) / GIB, o->term);
-    }
 }
 
 /* ---- all ---- */
@@ -347,13 +338,17 @@ static void print_head(const QnPlanTable *t)
     printf("%s, %s under %s", job->model->name, job->train ? "training" : "inference",
            qn_tier_name(job->tier));
     if (job->items > 0) {
-        printf(": %s %s", qn_str_si(n, job->items), things(t));
+        printf(": %s %s", qn_str_si(n, job->items), qn_plan_things(t));
         if (job->epochs > 0)
             printf(" in %.4g epoch%s", job->epochs, job->epochs == 1 ? "" : "s");
     }
     if (job->evaluation > 0)
         printf(", and %.2g of the time for evaluation", job->evaluation);
-    printf("; speed: %s a second\n", things(t));
+    if (job->model->family->sequence > 0 && !job->generate && !t->subject.recipe &&
+        !t->subject.onnx)
+        printf("; sequences of %lld",
+               (long long)(job->sequence ? job->sequence : job->model->family->sequence));
+    printf("; speed: %s a second\n", qn_plan_things(t));
     if (t->subject.recipe && !t->subject.has_data)
         printf("its data set is not here: %s\n", t->subject.no_data);
 }
@@ -369,15 +364,16 @@ QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t)
     for (int i = 0; i < t->n; i++)
         fits |= !t->offers[i].error[0] && t->offers[i].cost.fits;
     if (!fits) {
-        print_remedies(t);
+        qn_plan_print_remedies(a, t);
         return QN_OK;
     }
     if (best) {
         if (t->more_found)
-            printf("\nno single device is within all limits");
+            printf("\nno single device is within all limits, several are:");
         print_best(t, best);
         print_others(t, best);
     }
+    qn_plan_print_cluster_hint(a, t, best);
     qn_plan_print_money(&t->job.money);
     return QN_OK;
 }

@@ -39,23 +39,28 @@ static void add_comments(QnStr *s, const QnPlanTable *t, const QnOffer *o)
                    "# The optimizer in the host's memory: quern train keeps it on the device.\n");
 }
 
+/* What a host has, it alone knows: the speed above is that of the recipe's threads. */
+static void add_workers(QnStr *s, const QnPlanTable *t, const QnOffer *o)
+{
+    int64_t workers = qn_plan_workers_needed(t, o);
+    if (workers)
+        qn_str_printf(s, "# The loader limits it: data.workers: %lld would keep the device busy.\n",
+                      (long long)workers);
+}
+
 static int64_t budget_mib(const QnOffer *o)
 {
     return QN_MAX((int64_t)ceil(o->count->activations / 1048576), 1);
 }
 
-/* Threads that the loader needs to keep up; 0: it does. */
-static int64_t workers_needed(const QnPlanTable *t, const QnOffer *o)
+int64_t qn_plan_workers_needed(const QnPlanTable *t, const QnOffer *o)
 {
     const QnFeed *f = &t->job.feed;
     if (!(f->workers > 0) || !(f->rate > 0))
         return 0;
     double examples = (double)(o->batch * o->accumulate * QN_MIN(o->n_cards, 8));
-    double busy = 0;
-    for (int i = 0; i < QN_LIMITS; i++)
-        busy += o->cost.by_limit[i];
-    double needed = ceil(examples / (busy * f->rate));
-    return needed > f->workers ? (int64_t)QN_MIN(needed, 256) : 0;
+    double needed = o->busy_s > 0 ? ceil(examples / (o->busy_s * f->rate)) : 0;
+    return needed > f->workers ? (int64_t)QN_MIN(needed, 1e6) : 0;
 }
 
 /* ---- a recipe that was given ---- */
@@ -81,19 +86,15 @@ static QnStatus set_absolute_model(const QnRecipe *r, char **text)
     return st;
 }
 
-int qn_plan_recipe_settings(const QnPlanTable *t, const QnOffer *o,
-                            char out[QN_PLAN_SETTINGS][QN_PLAN_SETTING])
+int qn_plan_recipe_settings(const QnOffer *o, char out[QN_PLAN_SETTINGS][QN_PLAN_SETTING])
 {
     int n = 0;
-    int64_t workers = workers_needed(t, o);
     snprintf(out[n++], QN_PLAN_SETTING, "train.batch=%lld", (long long)o->batch);
     snprintf(out[n++], QN_PLAN_SETTING, "train.accumulate=%lld", (long long)o->accumulate);
     snprintf(out[n++], QN_PLAN_SETTING, "train.precision=%s", recipe_precision(o->numbers));
     if (o->recompute)
         snprintf(out[n++], QN_PLAN_SETTING, "compile.memory_budget_mib=%lld",
                  (long long)budget_mib(o));
-    if (workers && t->subject.recipe->data.format == QN_DATA_FOLDER)
-        snprintf(out[n++], QN_PLAN_SETTING, "data.workers=%lld", (long long)workers);
     return n;
 }
 
@@ -101,7 +102,7 @@ static QnStatus change_recipe(const QnPlanTable *t, const QnOffer *o, QnStr *s)
 {
     char settings[QN_PLAN_SETTINGS][QN_PLAN_SETTING];
     const char *list[QN_PLAN_SETTINGS];
-    int n = qn_plan_recipe_settings(t, o, settings);
+    int n = qn_plan_recipe_settings(o, settings);
     QnRecipe *r;
     char *text;
     for (int i = 0; i < n; i++)
@@ -230,6 +231,7 @@ QnStatus qn_plan_recipe_print(const QnArgs *a, const QnPlanTable *t, const QnOff
     QnStr s = { 0 };
     QnStatus st;
     add_comments(&s, t, o);
+    add_workers(&s, t, o);
     st = t->subject.recipe ? change_recipe(t, o, &s) : make_recipe(a, t, o, &s);
     if (st == QN_OK)
         st = s.st;

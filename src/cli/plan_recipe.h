@@ -14,7 +14,6 @@ QnStatus qn_plan_recipe_print(const QnArgs *a, const QnPlanTable *t, const QnOff
 /* What a given recipe has to be set to for the offer, as words of `quern train --set`; gives their
  * number. */
 enum { QN_PLAN_SETTINGS = 8, QN_PLAN_SETTING = 64 };
-int qn_plan_recipe_settings(const QnPlanTable *t, const QnOffer *o,
-                            char out[QN_PLAN_SETTINGS][QN_PLAN_SETTING]);
+int qn_plan_recipe_settings(const QnOffer *o, char out[QN_PLAN_SETTINGS][QN_PLAN_SETTING]);
 
 #endif

@@ -29,6 +29,7 @@ static void put_job(QnSink *s, const QnJob *job, const QnOffer *o)
     qn_sink_number(s, "hours", o->hours);
     qn_sink_usd(s, "kwh", o->kwh);
     qn_sink_usd(s, "usd", o->usd);
+    qn_sink_usd(s, "outlay_usd", o->outlay);
     if (job->deadline_s > 0)
         qn_sink_number(s, "deadline_chance", qn_advice_chance(job, o));
     qn_sink_usd(s, "usd_per_epoch", job->epochs > 0 ? o->usd / job->epochs : 0);

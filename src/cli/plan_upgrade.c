@@ -204,9 +204,8 @@ static void print_best(const Upgrade *u)
         printf(", %.0f USD net, paid back in %s of use at %.0f %%", best->u.net, qn_str_text(&time),
                100 * m->utilisation);
     if (u->table.job.items > 0 && u->from.hours > 0 && isfinite(best->u.gain))
-        printf("; the job takes %s instead of %s",
-               qn_str_duration(is, (int64_t)(best->offer->hours * 3.6e12)),
-               qn_str_duration(was, (int64_t)(u->from.hours * 3.6e12)));
+        printf("; the job takes %s instead of %s", qn_plan_span(best->offer->hours, is),
+               qn_plan_span(u->from.hours, was));
     printf("\n");
     qn_str_fini(&time);
 }

@@ -53,7 +53,7 @@ static void add_bars(QnStr *out, const QnPlanTable *t, const char *title,
         qn_plan_offer_name(o, names[i], sizeof names[i]);
         if (value == speed && t->job.items > 0)
             snprintf(texts[i], sizeof texts[i], "%s  %s", qn_str_si(number, all[i].value),
-                     qn_str_duration(time, (int64_t)(o->hours * 3.6e12)));
+                     qn_plan_span(o->hours, time));
         else
             snprintf(texts[i], sizeof texts[i], "%s", qn_str_si(number, all[i].value));
         bars[i] = (QnChartBar){ names[i], all[i].value, texts[i] };

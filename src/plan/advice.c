@@ -19,7 +19,7 @@ static bool meets_deadline(const QnJob *job, const QnOffer *o)
 
 static bool meets_budget(const QnJob *job, const QnOffer *o)
 {
-    return !(job->budget_usd > 0) || (o->usd > 0 && o->usd <= job->budget_usd);
+    return !(job->budget_usd > 0) || (o->outlay > 0 && o->outlay <= job->budget_usd);
 }
 
 static bool meets_power(const QnJob *job, const QnOffer *o)
@@ -38,12 +38,13 @@ static double usd_an_item(const QnOffer *o)
     return o->items_s > 0 ? o->usd_per_hour / (3600 * o->items_s) : 0;
 }
 
-QnAdvice qn_advice_of(const QnJob *job, const QnOffer *offers, int n)
+/* tight: also those that may turn out not to fit. */
+static QnAdvice choose(const QnJob *job, const QnOffer *offers, int n, bool tight)
 {
     QnAdvice a = { -1, -1, -1 };
     for (int i = 0; i < n; i++) {
         const QnOffer *o = &offers[i];
-        if (!is_within(job, o))
+        if (!is_within(job, o) || (!tight && qn_offer_is_tight(o)))
             continue;
         if (a.fastest < 0 || o->items_s > offers[a.fastest].items_s)
             a.fastest = i;
@@ -53,6 +54,12 @@ QnAdvice qn_advice_of(const QnJob *job, const QnOffer *offers, int n)
     }
     a.best = a.cheapest >= 0 ? a.cheapest : a.fastest;
     return a;
+}
+
+QnAdvice qn_advice_of(const QnJob *job, const QnOffer *offers, int n)
+{
+    QnAdvice a = choose(job, offers, n, false);
+    return a.best >= 0 ? a : choose(job, offers, n, true);
 }
 
 double qn_advice_chance(const QnJob *job, const QnOffer *o)
@@ -76,8 +83,8 @@ QnRelaxed qn_advice_relax(const QnJob *job, const QnOffer *offers, int n)
              power = meets_power(job, o);
         if (!time && money && power && (r.deadline < 0 || o->hours < offers[r.deadline].hours))
             r.deadline = i;
-        if (time && !money && power && o->usd > 0 &&
-            (r.budget < 0 || o->usd < offers[r.budget].usd))
+        if (time && !money && power && o->outlay > 0 &&
+            (r.budget < 0 || o->outlay < offers[r.budget].outlay))
             r.budget = i;
         if (time && money && !power && o->cost.power_w > 0 &&
             (r.power < 0 || o->cost.power_w < offers[r.power].cost.power_w))
@@ -98,8 +105,9 @@ QnStatus qn_advice_more_cards(QnCounts *counts, const QnJob *job, const QnOffer 
             QN_TRY(qn_offer_price(counts, job, offers[i].card, cards, k, &o));
             if (!is_within(job, &o))
                 continue;
-            bool better = !*found ||
-                          (o.usd > 0 && out->usd > 0 ? o.usd < out->usd : o.items_s > out->items_s);
+            bool tight = qn_offer_is_tight(&o),
+                 cheaper = o.usd > 0 && out->usd > 0 ? o.usd < out->usd : o.items_s > out->items_s;
+            bool better = !*found || (tight != qn_offer_is_tight(out) ? !tight : cheaper);
             if (better)
                 *out = o;
             *found = true;

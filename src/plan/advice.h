@@ -57,8 +57,12 @@ typedef struct QnOffer {
     bool rented;                   /* usd is rent; else purchase by the hour, and electricity */
     double
         cap; /* power limit of each device over its data sheet's, so that the job's is kept; 0: 1 */
-    const char *waits;    /* what keeps examples from coming: "loader"; NULL: they do come */
-    QnMemoryTerms memory; /* what cost.memory_bytes is made of, but for keys and values */
+    double busy_s;     /* of cost.step_s, what examples are not waited for; 0: all */
+    double fed_s;      /* items_s, were examples never waited for */
+    double outlay;     /* USD: rent of the job, or what is paid at once for bought devices, with the
+                        * job's electricity; 0: not known */
+    const char *waits; /* what keeps examples from coming: "loader"; NULL: they do come */
+    QnMemoryTerms memory;           /* what cost.memory_bytes is made of, but for keys and values */
     double memory_low, memory_high; /* bytes, what cost.memory_bytes may turn out to be */
     const char *term;               /* the largest part of its memory */
     char error[160];                /* why there is nothing of the above; "" otherwise */
@@ -71,10 +75,13 @@ QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, 
                         const QnCoefs *k, QnOffer *out);
 /* Bytes that all devices of the kind have, as reckoned with. */
 double qn_offer_room(const QnOffer *o);
+/* Fits by what is expected, but not by the upper end of its interval. */
+bool qn_offer_is_tight(const QnOffer *o);
 /* "compute", "memory bandwidth", "launches", "interconnect", "loader", "copies". */
 const char *qn_offer_limit(const QnOffer *o);
 
-/* Indices among the offers, -1: none. With limits: of those within all of them. */
+/* Indices among the offers, -1: none. With limits: of those within all of them. What is tight in
+ * memory is taken only where nothing else is there. */
 typedef struct QnAdvice {
     int best, fastest, cheapest;
 } QnAdvice;

@@ -17,6 +17,11 @@ double qn_offer_room(const QnOffer *o)
     return 1024.0 * 1024 * 1024 * o->card->memory_gb;
 }
 
+bool qn_offer_is_tight(const QnOffer *o)
+{
+    return !o->error[0] && o->cost.fits && o->memory_high > qn_offer_room(o);
+}
+
 const char *qn_offer_limit(const QnOffer *o)
 {
     if (o->waits)
@@ -157,6 +162,7 @@ static void wait_for_examples(const QnJob *job, QnOffer *o)
                       : 0;
     double least = QN_MAX(copy, load);
     QnCostResult *c = &o->cost;
+    o->busy_s = c->step_s;
     o->waits = least <= c->step_s ? NULL : load > copy ? "loader" : "copies";
     if (o->waits)
         c->mfu *= c->step_s / least;
@@ -256,6 +262,10 @@ static void set_money(const QnJob *job, QnOffer *o)
     o->hours = seconds / 3600;
     o->kwh = kw * m.pue * o->hours;
     o->usd = o->usd_per_hour * o->hours;
+    o->outlay = o->usd;
+    if (o->usd > 0 && !o->rented && !o->card->calib) /* this machine is there already */
+        o->outlay =
+            o->n_cards * qn_money_purchase(&m, o->card) + o->hours * qn_money_electricity(&m, kw);
 }
 
 /* items: of one device's update, or run of answers. */
@@ -263,6 +273,7 @@ static QnStatus finish(const QnJob *job, double items, QnOffer *o)
 {
     items *= job->shard && !job->train ? 1 : o->n_cards;
     o->items_s = items / o->cost.step_s;
+    o->fed_s = o->busy_s > 0 ? items / o->busy_s : o->items_s;
     o->low_s = items / o->cost.high_s;
     o->high_s = items / o->cost.low_s;
     set_money(job, o);
@@ -296,6 +307,13 @@ static QnStatus price_batch(QnCounts *counts, const QnJob *job, int64_t batch, c
     return finish(job, one * (double)out->accumulate, out);
 }
 
+/* Where both wait for examples, the one that would be faster: another host may feed it. */
+static bool is_faster(const QnOffer *a, const QnOffer *b)
+{
+    return a->items_s > 1.001 * b->items_s ||
+           (a->items_s > 0.999 * b->items_s && a->fed_s > b->fed_s);
+}
+
 QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, int n_cards,
                         const QnCoefs *k, QnOffer *out)
 {
@@ -325,9 +343,9 @@ QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, 
     for (int64_t batch = 1; batch <= (job->most_batch ? job->most_batch : 256); batch *= 2) {
         QnOffer more = base;
         QN_TRY(price_batch(counts, job, batch, k, f, &more));
-        if (batch > 1 && !more.cost.fits)
+        if (batch > 1 && (!more.cost.fits || qn_offer_is_tight(&more)))
             break;
-        if (batch == 1 || more.items_s > out->items_s)
+        if (batch == 1 || is_faster(&more, out))
             *out = more;
         if (more.error[0] || !more.cost.fits)
             break;

@@ -134,7 +134,7 @@ static void test_limits(void **state)
     QnJob job = { .items = 1 };
     for (int i = 0; i < 3; i++) {
         all[i].hours = hours[i];
-        all[i].usd = usd[i];
+        all[i].usd = all[i].outlay = usd[i];
         all[i].items_s = 1 / (3600 * hours[i]);
         all[i].usd_per_hour = usd[i] / hours[i];
     }
@@ -154,6 +154,19 @@ static void test_limits(void **state)
     assert_int_equal(r.deadline, 0);
     assert_int_equal(r.budget, 1);
     assert_int_equal(r.power, -1);
+    /* what is paid at once is compared with the budget, not the share of it that the job wears */
+    all[1].outlay = 600;
+    assert_int_equal(qn_advice_relax(&job, all, 3).budget, 2);
+    all[1].outlay = 3;
+    assert_int_equal(qn_advice_of(&job, all, 3).best, 1);
+    /* what may not fit is taken only where nothing else is left */
+    all[1].memory_high = 1e300;
+    job.budget_usd = 100;
+    assert_int_equal(qn_advice_of(&job, all, 3).best, 2);
+    job.budget_usd = 4;
+    assert_int_equal(qn_advice_of(&job, all, 3).best, 1);
+    all[1].memory_high = 0;
+    all[1].outlay = 6;
     job.deadline_s = 3600; /* nothing at any price */
     job.budget_usd = 1;
     r = qn_advice_relax(&job, all, 3);

@@ -32,7 +32,7 @@ expect 0 "the fastest is" resnet50 --batch 32 --gpu all
 expect 0 '"device": "RTX 4090", "count": 2' resnet18 --gpu "RTX 4090:2" --batch 8 --json
 expect 0 "take RTX 4090" resnet18 --gpu "RTX 4090" --samples 1281167 --epochs 2 --deadline 7d
 expect 2 "would do (RTX 4090" resnet18 --gpu "RTX 4090" --samples 1e9 --deadline 1m
-expect 0 "nothing fits" gpt3_175b --gpu "RTX 4090" --task infer --precision fp16
+expect 2 "nothing fits" gpt3_175b --gpu "RTX 4090" --task infer --precision fp16
 expect 2 "did you mean 'resnet50'" resnet5
 expect 2 "did you mean 'RTX 4090'" resnet50 --gpu "RTX 409O"
 expect 2 "expected a number of devices" resnet50 --gpu "RTX 4090:0"

@@ -91,4 +91,66 @@ expect 0 '"usd": null' resnet50 --gpu B300 --samples 1e6 --json
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "usd" || $i == "usd_per_hour") c[i] = 1; next }
     { for (i in c) if ($i != "") exit 1 }' "$out" || { echo "an unknown price in CSV is not empty"; failed=1; }
 expect 0 '"cloud_usd_per_hour": null' devices B300 --json
+expect 0 '"outlay_usd"' resnet50 --gpu "RTX 4090" --buy --samples 1e6 --json
+"$quern" plan cluster llama2_7b --gpu B300 --gpus 64 --csv >"$out" 2>&1
+grep -q ',,$' "$out" || { echo "cluster: time and price without a job are not empty"; head -2 "$out"; failed=1; }
+
+# ---- what fits, and what is within the limits ----
+
+for command in plan "plan cluster"; do
+    "$quern" $command --help | grep -q "Exit code 2 where nothing fits" ||
+        { echo "$command --help says nothing of exit codes"; failed=1; }
+done
+expect 2 "gpt3_175b does not fit as asked" gpt3_175b --gpu "RTX 3060"
+expect 2 'quern plan cluster gpt3_175b --gpu "RTX 3060' gpt3_175b --gpu "RTX 3060"
+expect 2 "no: " gpt3_175b --gpu "RTX 3060"
+expect 0 "quern plan cluster llama2_7b" llama2_7b
+expect 0 "sequences of 512" gpt2 --gpu "RTX 4090" --sequence 512
+expect 2 "--batch 8197 for 7 devices" cluster resnet50 --gpu "V100 SXM2 16GB" --gpus 7,13
+absent "nothing fits"
+expect 0 "years" resnet50 --samples 1e12 --epochs 1000 --gpu T4
+absent "-1"
+expect 0 "take" edge resnet18 --gpu "Jetson Nano,Jetson Orin Nano 8GB" --budget 600
+expect 0 "gain" upgrade resnet50 --from "RTX 3060" --budget 5000
+
+# Nothing that may not fit is recommended where something else does, or chosen by --batch auto.
+tight()
+{
+    "$quern" plan "$@" --json | awk '/"best":/ { next } /"fits": true/ {
+        match($0, /"memory_high_bytes": [0-9.e+]*/); high = substr($0, RSTART + 21, RLENGTH - 21)
+        match($0, /"room_bytes": [0-9.e+]*/); room = substr($0, RSTART + 14, RLENGTH - 14)
+        match($0, /"batch": [0-9]*/); batch = substr($0, RSTART + 9, RLENGTH - 9)
+        if (high > room && batch > 1) n++ } END { print n + 0 }'
+}
+[ "$(tight llama2_7b)" = 0 ] || { echo "--batch auto takes what may not fit"; failed=1; }
+expect 0 "take MI300X" llama2_7b --tokens 300e9 --gpu "Gaudi3,MI300X"
+expect 0 "its memory is tight" llama2_7b --tokens 300e9 --gpu "Gaudi3" --batch 1
+
+# A purchase is paid at once: that is what a budget is compared with.
+expect 2 "no device is within all limits; --budget" resnet50 --samples 1e6 --gpu "RTX 4090" --buy --budget 100
+expect 0 "to pay at once" resnet50 --samples 1e6 --gpu "RTX 4090" --buy --budget 10k
+
+# With a loader that is too slow all batches are equal, but for what another host would do.
+cat >"$dir/photos.yaml" <<END
+task: classify
+data: {format: folder, train: not-here, images: {resize: 64, crop: 56}}
+model: {name: resnet, depth: 18}
+train: {epochs: 1, batch: 32, lr: 0.1}
+END
+photos="$dir/photos.yaml --classes 2 --samples 5000 --batch auto --gpu"
+expect 0 "the loader limits it: 2 threads prepare 500" $photos "RTX 3060"
+batch=$(sed -n 's/^  with: batch \([0-9]*\).*/\1/p' "$out")
+[ "$batch" -ge 32 ] || { echo "--batch auto with a slow loader: $batch"; failed=1; }
+needed=$(sed -n 's/.*(--workers \([0-9]*\) here.*/\1/p' "$out")
+expect 0 "take" $photos "RTX 3060" --workers "$needed"
+absent "the loader limits"
+
+# ---- narrow tables ----
+
+COLUMNS=80 "$quern" plan resnet50 --samples 1.28M --epochs 90 >"$out" 2>&1
+head -2 "$out" | tail -1 | grep -q "batch.*cost" || { echo "80 columns:"; head -2 "$out"; failed=1; }
+awk 'NR == 2 { table = 1 } /^$/ { table = 0 } table && length > 83 { exit 1 }' "$out" ||
+    { echo "wider than 80 columns"; failed=1; }
+COLUMNS=60 "$quern" plan resnet50 --gpu "Apple M2 Ultra" --samples 1e6 >"$out" 2>&1
+grep -q "^Apple M2 Ultra.*cannot\|^Apple M2 Ultra.*[….]" "$out" || { head -4 "$out"; failed=1; }
 exit $failed
