@@ -31,10 +31,10 @@ lacks()
 # ---- precisions that a device or a stack does not have ----
 
 expect 0 "T4      its data sheet has no rate for fp8" resnet50 --precision fp8 --gpu "T4,L4" --batch 8
-expect 0 '"error": "T4: its data sheet has no rate for tf32"' resnet50 --precision tf32 --gpu "T4" \
+expect 2 '"error": "T4: its data sheet has no rate for tf32"' resnet50 --precision tf32 --gpu "T4" \
     --json
 expect 0 "no rate for int8" resnet50 --task infer --precision int8 --gpu "P100 SXM2,T4" --batch 8
-expect 0 "no device here can do it; --precision auto" resnet50 --precision fp8 --gpu T4
+expect 2 "no device here can do it; --precision auto" resnet50 --precision fp8 --gpu T4
 lacks "nothing fits"
 expect 4 "error: T4: its data sheet" resnet50 --precision fp8 --explain T4
 expect 2 "nothing trains in it" resnet50 --precision int8 --gpu T4
