@@ -16,8 +16,8 @@ static const QnOption options[] = {
     [GPUS] = { "--gpus", 0, QN_OPTION_TEXT, "N,N…N",
                "how many: numbers, and ranges of powers of two; default 8…1024", 0, 0 },
     [QN_PLAN_BATCH] = { "--batch", 0, QN_OPTION_TEXT, "N",
-                        "sequences or images of a step, on all devices together; default: 4 Mi "
-                        "tokens, or 8192 images",
+                        "sequences or images of a step, on all devices together; default: the "
+                        "recipe's, else 4 Mi tokens, or 8192 images",
                         0, 0 },
     [QN_PLAN_SEQUENCE] = { "--sequence", 0, QN_OPTION_INT, "N", "tokens of an example", 1,
                            1 << 24 },
@@ -140,11 +140,34 @@ static double usd_hour(const QnClusterPlan *p, const QnCard *card)
     return qn_money_rate(&p->money, card, device_kw(p, card), &rented);
 }
 
+/* Examples of an update as the recipe has them. */
+static int64_t of_recipe(const QnClusterPlan *p)
+{
+    const QnRecipe *r = p->subject.recipe;
+    return r->batch * QN_MAX(r->accumulate, 1);
+}
+
+/* 8…1024; of a recipe, whose batch stays as it is, as many as it can be divided among. */
+static QnStatus read_gpus(const QnArgs *a, QnClusterPlan *p)
+{
+    char text[64];
+    int64_t most = 1024;
+    if (a->text[GPUS])
+        return read_counts(a->text[GPUS], p);
+    if (p->subject.recipe && !a->text[QN_PLAN_BATCH])
+        while (most > 1 && of_recipe(p) % most)
+            most /= 2;
+    snprintf(text, sizeof text, "%lld..%lld", (long long)QN_MIN(most, 8), (long long)most);
+    return read_counts(text, p);
+}
+
 static QnStatus read_batch(const QnArgs *a, QnClusterPlan *p)
 {
     double batch;
     int64_t length = p->split.sequence;
     int64_t usual = length ? QN_MAX(1, ((int64_t)4 << 20) / length) : 8192;
+    if (p->subject.recipe)
+        usual = of_recipe(p);
     QN_TRY(qn_plan_number(a, QN_PLAN_BATCH, (double)usual, &batch));
     if (batch < 1 || batch > 1 << 24 || batch != (double)(int64_t)batch)
         return qn_fail(QN_EUSAGE, "--batch: expected a whole number from 1 to 16,777,216");
@@ -165,7 +188,7 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
     QN_TRY(qn_plan_subject_open(&p->subject, a, a->positional[0], &o));
     const QnModel *model = p->subject.model;
     QN_TRY(qn_catalogue_find(&p->catalogue, a->text[QN_PLAN_GPU], &p->card));
-    QN_TRY(read_counts(a->text[GPUS] ? a->text[GPUS] : "8..1024", p));
+    QN_TRY(read_gpus(a, p));
     if (a->number[QN_PLAN_SEQUENCE] && model->family->image)
         return qn_fail(QN_EUSAGE, "--sequence: %s takes images", model->name);
     QN_TRY(qn_plan_number(a, NETWORK, 0, &network));
@@ -238,7 +261,10 @@ static void advise(QnClusterPlan *p)
  * or one with more memory. */
 static QnStatus search_way_out(QnClusterPlan *p)
 {
-    int most = p->counts_of[p->n_counts - 1];
+    int most = 0;
+    for (int i = 0; i < p->n_counts; i++)
+        if (p->points[i].any) /* of those among which the batch can be divided at all */
+            most = p->counts_of[i];
     QnClusterJob offload = p->job;
     offload.training.offload = true;
     QN_TRY(qn_cluster_search(&offload, most, &p->offloaded));
@@ -274,6 +300,15 @@ static bool any_found(const QnClusterPlan *p)
     return false;
 }
 
+/* Whether the batch can be divided among any of them, fitting or not. */
+static bool any_divided(const QnClusterPlan *p)
+{
+    for (int i = 0; i < p->n_counts; i++)
+        if (p->points[i].any)
+            return true;
+    return false;
+}
+
 static QnStatus plan(const QnArgs *a, QnClusterPlan *p)
 {
     QN_TRY(qn_coefs_open(&p->coefs));
@@ -287,7 +322,7 @@ static QnStatus plan(const QnArgs *a, QnClusterPlan *p)
     QN_TRY(read_job(a, p));
     QN_TRY(search(p));
     advise(p);
-    if (!any_found(p))
+    if (!any_found(p) && any_divided(p))
         QN_TRY(search_way_out(p));
     return qn_cluster_print(a, p, a->text[QN_PLAN_CSV] != NULL);
 }

@@ -77,4 +77,16 @@ expect 0 "1 of 1 rows expressed" --score "$dir/own.csv"
 table "$head"
 expect 2 "no rows below the header" --score "$dir/own.csv"
 
+# ---- a batch that cannot be divided ----
+
+set_of="cluster llama2_7b --gpu"
+expect 2 "--batch 4104 for 9 devices, or --gpus 8" $set_of "H100 SXM5" --gpus 9,13 --batch 4096
+expect 2 "--batch 100000 for 100000 devices, or --gpus 4096" $set_of "H100 SXM5" --gpus 100000 --batch 4096
+lacks "nothing fits"
+expect 2 "it would on" cluster gpt3_175b --gpu "A100 SXM4 80GB" --gpus 7,8
+sed 's/batch: .*/batch: 48/' recipes/breast-cancer.yaml >"$dir/r.yaml"
+expect 0 "48 examples a step" cluster "$dir/r.yaml" --gpu T4
+lacks "no layout divides"
+expect 0 "16  DP16" cluster "$dir/r.yaml" --gpu T4
+
 exit $failed
