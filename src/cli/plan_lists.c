@@ -102,7 +102,7 @@ static QnStatus list_cards(const QnArgs *a, const QnCatalogue *c)
     if (!n)
         return no_match(a, "device");
     if (!a->json && !names)
-        printf("%d devices, every row checked; rates in TFLOP/s, dense\n", n);
+        printf("%d device%s, every row checked; rates in TFLOP/s, dense\n", n, n > 1 ? "s" : "");
     return QN_OK;
 }
 
@@ -115,7 +115,13 @@ static QnStatus check_file(const QnArgs *a)
     if (a->text[QN_PLAN_DEVICES])
         return qn_fail(QN_EUSAGE, "--check and --devices: one of them at a time");
     QN_TRY(qn_file_read(path, (size_t)1 << 26, &text, &bytes));
-    QnStatus st = qn_catalogue_parse(&c, path, text, bytes);
+    QnStatus st = qn_catalogue_open(&c);
+    if (st == QN_OK) { /* as --devices will take it */
+        st = qn_catalogue_add(&c, path, text, bytes);
+        qn_catalogue_fini(&c);
+    }
+    if (st == QN_OK)
+        st = qn_catalogue_parse(&c, path, text, bytes);
     if (st == QN_OK) {
         st = list_cards(a, &c);
         qn_catalogue_fini(&c);

@@ -4,6 +4,8 @@
 #include "plan/table.h"
 #include "plan/tables.h"
 
+#include "base/utf8.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -55,7 +57,7 @@ static const Field fields[] = {
 
 static QnStatus read_field(const QnTable *t, int64_t row, int column, const Field *f, QnCard *card)
 {
-    const char *text = t->row[row][column];
+    const char *text = column < 0 ? "" : t->row[row][column];
     void *member = (char *)card + f->offset;
     double x = 0;
     if (f->needed && !text[0])
@@ -65,11 +67,32 @@ static QnStatus read_field(const QnTable *t, int64_t row, int column, const Fiel
         memcpy(member, &text, sizeof text);
         return QN_OK;
     }
-    QN_TRY(qn_table_number(t, row, column, 0, &x));
+    if (column >= 0)
+        QN_TRY(qn_table_number(t, row, column, 0, &x));
     if (x > f->max || (f->needed && !(x > 0)))
         return qn_fail(QN_EFORMAT, "%s:%lld: column '%s': %s is out of range (0 to %g)", t->path,
                        (long long)t->line[row], f->column, text, f->max);
     memcpy(member, &x, sizeof x);
+    return QN_OK;
+}
+
+/* A name that options can say: "NAME:8,NAME", "NAME=USD". */
+static QnStatus check_name(const QnTable *t, int64_t row, const char *name)
+{
+    long long line = (long long)t->line[row];
+    size_t n = strlen(name), bad = strcspn(name, ":,=");
+    if (bad < n)
+        return qn_fail(QN_EFORMAT,
+                       "%s:%lld: '%s': a '%c' in a name means something else in options: a number "
+                       "of devices, another device or a price; leave it out",
+                       t->path, line, name, name[bad]);
+    for (size_t i = 0; i < n;) {
+        int length = qn_utf8_length(name + i, n - i);
+        if (length < 1 || (unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+            return qn_fail(QN_EFORMAT, "%s:%lld: byte %zu of the name is no text in UTF-8", t->path,
+                           line, i + 1);
+        i += (size_t)length;
+    }
     return QN_OK;
 }
 
@@ -78,6 +101,7 @@ static QnStatus check_card(const QnTable *t, int64_t row, const QnCatalogue *c, 
                            const QnCard *card)
 {
     long long line = (long long)t->line[row];
+    QN_TRY(check_name(t, row, card->name));
     for (int i = 0; i < c->n_cards; i++) {
         if (strcasecmp(c->cards[i].name, card->name) != 0)
             continue;
@@ -96,7 +120,11 @@ static QnStatus read_cards(QnCatalogue *c, const QnTable *t)
     int column[QN_COUNT(fields)], before = c->n_cards;
     QnCard *cards = qn_arena_array(c->arena, (size_t)(before + t->n_rows) + 1, sizeof *cards);
     for (int i = 0; i < QN_COUNT(fields); i++)
-        QN_TRY(qn_table_column(t, fields[i].column, &column[i]));
+        if (qn_table_column(t, fields[i].column, &column[i]) != QN_OK) {
+            if (fields[i].needed)
+                return QN_EFORMAT; /* with the text that it has */
+            column[i] = -1;
+        }
     if (!cards)
         return QN_ENOMEM;
     if (before)

@@ -45,6 +45,13 @@ static void test_rows(void **state)
     assert_fails(parse(&c, HEAD ROW("X", "nan")), QN_EFORMAT, "'mem_gb'");
     assert_fails(parse(&c, HEAD ROW("X", "1e9")), QN_EFORMAT, "out of range");
     assert_fails(parse(&c, HEAD ROW("X", "")), QN_EFORMAT, "every device needs it");
+    assert_fails(parse(&c, HEAD ROW("X:2", "8")), QN_EFORMAT, "d.csv:2: 'X:2': a ':' in a name");
+    assert_fails(parse(&c, HEAD ROW("X=2", "8")), QN_EFORMAT, "'='");
+    assert_fails(parse(&c, HEAD ROW("X\xff", "8")), QN_EFORMAT, "byte 2 of the name");
+    assert_ok(parse(&c, "name,vendor,arch,year,class,mem_gb,mem_bw_gbs,fp32_tflops,source\n"
+                        "X\xc3\xa9,V,A,2020,edge,8,100,2,s\n"));
+    assert_true(c.cards[0].fp32 == 2 && c.cards[0].fp16 == 0 && !c.cards[0].notes[0]);
+    qn_catalogue_fini(&c);
     assert_fails(parse(&c, HEAD ROW("X", "8") ROW("x", "8")), QN_EFORMAT, "line 2 already");
 }
 

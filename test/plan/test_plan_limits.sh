@@ -89,4 +89,15 @@ expect 0 "48 examples a step" cluster "$dir/r.yaml" --gpu T4
 lacks "no layout divides"
 expect 0 "16  DP16" cluster "$dir/r.yaml" --gpu T4
 
+# ---- devices of one's own ----
+
+head=name,vendor,arch,year,class,mem_gb,mem_bw_gbs,fp32_tflops,source
+table "$head" "Mine,V,A,2020,edge,8,100,2,s"
+expect 0 "1 device, every row checked" devices --check "$dir/own.csv"
+expect 0 "take Mine" resnet18 --devices "$dir/own.csv" --gpu Mine
+table "$head" "RTX 4090,V,A,2020,edge,8,100,2,s"
+expect 2 "'RTX 4090' is in the catalogue already" devices --check "$dir/own.csv"
+table "$head" "Mine:2,V,A,2020,edge,8,100,2,s"
+expect 2 "a ':' in a name" devices --check "$dir/own.csv"
+
 exit $failed

@@ -59,7 +59,7 @@ as_spreadsheets_do()
     printf '\357\273\277'
     sed 's/$/\r/'
 }
-head -3 "$source/plan/devices.csv" | as_spreadsheets_do >"$dir/devices.csv"
+head -3 "$source/plan/devices.csv" | sed '2,$s/^/My /' | as_spreadsheets_do >"$dir/devices.csv"
 expect 0 "2 devices, every row checked" devices --check "$dir/devices.csv"
 as_spreadsheets_do >"$dir/times.csv" <<END
 gpu,num_gpus,bytes,time_ns,busbw_gbs,what,source
