@@ -151,20 +151,32 @@ static void print_memory(const QnOffer *o)
     const struct {
         const char *name;
         double bytes;
-    } terms[] = { { "weights", m->weights },
-                  { "gradients", m->gradients },
-                  { "optimizer", m->optimizer },
-                  { "activations", m->activations },
-                  { "keys and values", o->count->cache },
-                  { "workspace", m->workspace },
-                  { "context", m->context },
-                  { "fragmentation", m->slack } };
+    } terms[] = { { "weights", m->weights },       { "gradients", m->gradients },
+                  { "optimizer", m->optimizer },   { "activations", m->activations },
+                  { "keys and values", o->cache }, { "workspace", m->workspace },
+                  { "context", m->context },       { "fragmentation", m->slack } };
     printf("  memory: %.3g GiB of %.4g (%.3g to %.3g)", o->cost.memory_bytes / GIB,
            o->card->memory_gb, o->memory_low / GIB, o->memory_high / GIB);
     for (int i = 0, n = 0; i < QN_COUNT(terms); i++)
         if (terms[i].bytes > 0)
             printf("%s%s %.3g", n++ ? ", " : ": ", terms[i].name, terms[i].bytes / GIB);
     printf("\n");
+}
+
+/* What several devices do together. */
+static void print_sharing(const QnPlanTable *t, const QnOffer *o)
+{
+    int ways = QN_MAX(o->ways, 1), groups = o->n_cards / ways;
+    if (t->job.train) {
+        printf(", data parallel over %d%s", o->n_cards,
+               o->shard ? ", weights, gradients and optimizer shared among them" : "");
+        return;
+    }
+    if (ways > 1)
+        printf(", tensor parallel over %d", ways);
+    if (groups > 1)
+        printf(o->shard ? ", the layers in order on %d%s" : ", %d%s that serve on their own",
+               groups, ways > 1 ? " such groups" : " devices");
 }
 
 static void print_settings(const QnPlanTable *t, const QnOffer *o)
@@ -177,7 +189,7 @@ static void print_settings(const QnPlanTable *t, const QnOffer *o)
     if (o->cap > 0 && o->cap < 1)
         printf(", each device held to %.0f W", o->cap * o->card->tdp_w);
     if (o->n_cards > 1)
-        printf(", data parallel over %d%s", o->n_cards, o->shard ? ", sharded" : "");
+        print_sharing(t, o);
     bool pictures = !t->subject.recipe || t->subject.recipe->data.format == QN_DATA_FOLDER;
     if (t->job.train && t->job.feed.workers == 0 && t->job.model->family->image && pictures)
         printf("; %.0f threads that decode %.0f pictures a second each keep it busy",

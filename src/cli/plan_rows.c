@@ -19,7 +19,7 @@ static void put_memory(QnSink *s, const QnOffer *o)
     qn_sink_number(s, "gradients_bytes", m->gradients);
     qn_sink_number(s, "optimizer_bytes", m->optimizer);
     qn_sink_number(s, "activations_bytes", m->activations);
-    qn_sink_number(s, "cache_bytes", o->count->cache);
+    qn_sink_number(s, "cache_bytes", o->cache);
     qn_sink_number(s, "workspace_bytes", m->workspace);
     qn_sink_number(s, "reserve_bytes", o->cost.reserve_bytes);
 }
@@ -50,6 +50,8 @@ static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
     qn_sink_text(s, "precision", qn_numbers_name(o->numbers));
     qn_sink_int(s, "batch", o->batch);
     qn_sink_int(s, "accumulate", o->accumulate);
+    qn_sink_int(s, "tensor_parallel", QN_MAX(o->ways, 1));
+    qn_sink_bool(s, "sharded", o->shard);
     put_memory(s, o);
     qn_sink_number(s, "step_ms", 1e3 * o->cost.step_s);
     qn_sink_number(s, "throughput", o->items_s);

@@ -207,21 +207,28 @@ static QnStatus try_precision(Search *s, const QnJob *from)
     return QN_OK;
 }
 
+/* More devices, which share what they must. */
 static QnStatus try_shards(Search *s, const QnJob *from, const char *also)
 {
     for (int cards = QN_MAX(2, 2 * s->offer->n_cards); cards <= 1024; cards *= 2) {
-        QnJob job = *from;
-        bool fits;
-        char text[96];
-        job.shard = true;
+        QnRemedy r = { .job = *from };
+        QN_TRY(qn_offer_price(s->counts, &r.job, s->offer->card, cards, s->k, &r.offer));
+        if (!is_usable(&r.offer))
+            continue;
+        r.job.shard = r.offer.shard;
+        r.job.ways = r.offer.ways;
         if (from->train)
-            snprintf(text, sizeof text, "weights, gradients and optimizer shared among them%s",
+            snprintf(r.text, sizeof r.text, "%s among them%s",
+                     r.offer.shard ? "weights, gradients and optimizer shared"
+                                   : "large tables divided",
                      also);
+        else if (r.offer.shard)
+            snprintf(r.text, sizeof r.text, "the layers in order on them%s", also);
         else
-            snprintf(text, sizeof text, "the layers in order on them%s", also);
-        QN_TRY(try_job(s, &job, cards, text, &fits));
-        if (fits)
-            break;
+            snprintf(r.text, sizeof r.text, "each step shared by %d of them%s", r.offer.ways, also);
+        if (s->n < QN_REMEDIES)
+            s->out[s->n++] = r;
+        break;
     }
     return QN_OK;
 }
@@ -235,6 +242,7 @@ QnStatus qn_advice_remedies(QnCounts *counts, const QnJob *job, const QnOffer *o
     one.batch = offer->batch;
     one.accumulate = offer->accumulate;
     QN_TRY(try_micro(&s, &one, ""));
+    one.batch = job->batch; /* the best for each, where it is left open */
     if (job->train) {
         QnJob again = one, host = one;
         again.recompute = true;
@@ -246,6 +254,7 @@ QnStatus qn_advice_remedies(QnCounts *counts, const QnJob *job, const QnOffer *o
     if (job->train && !s.n) {
         both = one;
         both.recompute = both.offload = true;
+        both.batch = offer->batch;
         if (s.offer->batch == 1)
             QN_TRY(try_job(&s, &both, offer->n_cards,
                            "recomputed activations and the optimizer in the host's memory", NULL));

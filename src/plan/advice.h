@@ -28,7 +28,8 @@ typedef struct QnJob {
     bool recompute;     /* cheap activations are computed again rather than kept */
     bool offload;       /* the optimizer works in the host's memory */
     bool shard; /* weights, gradients and optimizer are spread over the devices; in inference each
-                 * has a part of the layers */
+                 * has a part of the layers. false: where nothing else fits */
+    int ways;   /* devices that share each step of serving; 0: as many as serve fastest */
     int64_t image, sequence;
     int64_t prompt, generate; /* tokens that are answered to, and with; 0: all at once */
     const char *framework;    /* as published figures name it, or NULL */
@@ -47,6 +48,8 @@ typedef struct QnOffer {
     QnNumbers numbers;
     int64_t batch, accumulate;
     bool recompute, offload, shard;
+    int ways;          /* devices that share each step of serving; 1: each serves on its own */
+    double cache;      /* bytes of keys and values of one device */
     QnCostResult cost; /* of an update: all its micro-batches; power_w is that at the plug, with the
                         * machine around the devices, memory_bytes with what the stack keeps */
     const QnCount *count;          /* of one device's micro-batch; lives as long as the counts */

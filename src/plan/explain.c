@@ -38,14 +38,12 @@ void qn_explain_name(const QnWork *w, char *out, size_t bytes)
 int qn_explain_memory(const QnOffer *offer, QnMemoryTerm terms[QN_MEMORY_TERMS])
 {
     const QnMemoryTerms *m = &offer->memory;
-    const QnMemoryTerm all[] = { { "weights", m->weights },
-                                 { "gradients", m->gradients },
-                                 { "optimizer", m->optimizer },
-                                 { "activations", m->activations },
-                                 { "keys and values", offer->count->cache },
-                                 { "workspace", m->workspace },
-                                 { "context", m->context },
-                                 { "fragmentation", m->slack } };
+    const QnMemoryTerm all[] = {
+        { "weights", m->weights },           { "gradients", m->gradients },
+        { "optimizer", m->optimizer },       { "activations", m->activations },
+        { "keys and values", offer->cache }, { "workspace", m->workspace },
+        { "context", m->context },           { "fragmentation", m->slack }
+    };
     double rest = offer->cost.memory_bytes;
     int n = 0;
     for (int i = 0; i < QN_COUNT(all); i++) {

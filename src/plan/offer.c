@@ -1,7 +1,6 @@
 /* One device priced for a job. */
 #include "plan/offer_impl.h"
 #include "plan/calib.h"
-#include "plan/comm.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 /* The host's share of a training step with its optimizer there, and what copies reach. */
 #define HOST_BYTES_S 40e9
 #define COPY_SHARE   0.8
-#define IDLE         0.12 /* of its limit, what an idle device draws */
 
 double qn_offer_room(const QnOffer *o)
 {
@@ -29,16 +27,16 @@ const char *qn_offer_limit(const QnOffer *o)
     return o->cost.limit == QN_LIMIT_MEMORY ? "memory bandwidth" : qn_limit_name(o->cost.limit);
 }
 
-static const char *largest_term(const QnCount *c)
+static const char *largest_term(const QnOffer *o)
 {
     const struct {
         const char *name;
         double bytes;
-    } terms[] = { { "weights", c->weights },
-                  { "gradients", c->gradients },
-                  { "optimizer", c->optimizer },
-                  { "activations", c->activations },
-                  { "keys and values", c->cache } };
+    } terms[] = { { "weights", o->memory.weights },
+                  { "gradients", o->memory.gradients },
+                  { "optimizer", o->memory.optimizer },
+                  { "activations", o->memory.activations },
+                  { "keys and values", o->cache } };
     int best = 0;
     for (int i = 1; i < QN_COUNT(terms); i++)
         best = terms[i].bytes > terms[best].bytes ? i : best;
@@ -79,45 +77,6 @@ static double move_out(const QnJob *job, const QnOffer *o, QnCount *c)
     }
     double copied = 2 * width * c->params / copy_rate(o->card);
     return copied + 2 * (states + c->gradients) / HOST_BYTES_S;
-}
-
-/* The gradients are summed over devices as without it, but the weights are gathered twice more. */
-static void spread_out(const QnJob *job, const QnFleet *f, const QnOffer *o, QnCount *c,
-                       double *seconds)
-{
-    *seconds = 0;
-    if (!job->shard || o->n_cards < 2 || !job->train)
-        return;
-    QnLinks links = qn_links_of(o->card, 0);
-    int local = QN_MIN(o->n_cards, links.per_node);
-    double width = o->numbers == QN_NUMBERS_FP32 || o->numbers == QN_NUMBERS_TF32 ? 4 : 2;
-    double bytes = width * c->params, n = o->n_cards;
-    double copies = o->numbers == QN_NUMBERS_FP16_AMP || o->numbers == QN_NUMBERS_BF16_AMP
-                        ? QN_MIN(c->activations, 2 * c->params)
-                        : 0;
-    c->activations -= copies * (1 - 1 / n);
-    c->weights /= n;
-    c->gradients /= n;
-    c->optimizer /= n;
-    *seconds = 2 * qn_comm_s(&links, f, QN_COMM_ALL_GATHER, o->n_cards, local, bytes);
-}
-
-/* What a layer hands to the next for an example, as a guess: some thousand numbers of 16 bits. */
-enum { HANDED_BYTES = 16384 };
-
-/* Inference with the layers in order on the devices: one works at a time, each holds its part. */
-static void line_up(const QnJob *job, const QnFleet *f, const QnCount *c, double steps, QnOffer *o)
-{
-    if (!job->shard || o->n_cards < 2 || job->train)
-        return;
-    QnLinks links = qn_links_of(o->card, 0);
-    double n = o->n_cards, bytes = HANDED_BYTES * (double)o->batch;
-    double send =
-        qn_comm_s(&links, f, QN_COMM_SEND, o->n_cards, QN_MIN(o->n_cards, links.per_node), bytes);
-    qn_offer_add_s(&o->cost, QN_LIMIT_LINK, (n - 1) * send * steps);
-    o->cost.memory_bytes -= (c->weights + c->cache) * (1 - 1 / n);
-    o->cost.fits = o->cost.memory_bytes <= qn_offer_room(o);
-    o->cost.power_w += (n - 1) * IDLE * o->card->tdp_w;
 }
 
 /* ---- a step ---- */
@@ -174,7 +133,9 @@ static void wait_for_examples(const QnJob *job, QnOffer *o)
 QnCostRequest qn_offer_request(const QnJob *job, const QnOffer *o)
 {
     return (QnCostRequest){ .card = o->card,
-                            .n_cards = job->shard && !job->train ? 1 : o->n_cards,
+                            .n_cards = o->n_cards / qn_offer_stages(job, o),
+                            .ways = o->ways,
+                            .decodes = job->generate > 1,
                             .numbers = o->numbers,
                             .weight_bits = job->weight_bits,
                             .tier = job->tier,
@@ -213,20 +174,20 @@ static QnStatus price_step(const QnJob *job, const QnCoefs *k, const QnFleet *f,
                            QnOffer *o)
 {
     QnCostRequest q = qn_offer_request(job, o);
-    double gather, host = move_out(job, o, c);
-    spread_out(job, f, o, c, &gather);
+    double host = move_out(job, o, c), gather = qn_offer_spread(job, f, o, c);
     if (qn_cost_step(c, &q, k, &o->cost) != QN_OK)
         return note_error(o);
+    gather = qn_offer_exposed(job, k, &o->cost, gather);
     QN_TRY(add_micro_batches(c, &q, k, o->accumulate - 1, &o->cost));
     qn_offer_add_s(&o->cost, QN_LIMIT_LINK, gather * (double)o->accumulate);
     qn_offer_add_s(&o->cost, QN_LIMIT_LINK, host);
     qn_offer_find_limit(&o->cost);
-    o->term = largest_term(c);
+    qn_offer_line_up(job, f, 1, o);
     wait_for_examples(job, o);
     qn_offer_memory(job, f, c, o);
+    o->term = largest_term(o);
     if (!o->card->calib) /* which has been measured */
         qn_offer_power(job, f, o);
-    line_up(job, f, c, 1, o);
     return QN_OK;
 }
 
@@ -234,21 +195,22 @@ static QnStatus price_step(const QnJob *job, const QnCoefs *k, const QnFleet *f,
 static QnStatus price_answers(QnCounts *counts, const QnJob *job, const QnCountRequest *r,
                               const QnCoefs *k, const QnFleet *f, QnOffer *o)
 {
-    QnCostRequest q = qn_offer_request(job, o);
+    QnCostRequest q = qn_offer_request(job, o), prompt = q;
     QnCostResult first;
     QnGeneration g;
     QN_TRY(qn_counts_generation(counts, job->model, r, job->prompt, job->generate, &g));
     o->count = g.last;
+    prompt.decodes = false;
     if (qn_cost_steps(g.prompt, g.step, g.steps, &q, k, &o->cost) != QN_OK ||
-        qn_cost_step(g.prompt, &q, k, &first) != QN_OK)
+        qn_cost_step(g.prompt, &prompt, k, &first) != QN_OK)
         return note_error(o);
     o->first_s = first.step_s;
     o->token_s = g.steps > 0 ? (o->cost.step_s - first.step_s) / g.steps : 0;
-    o->term = largest_term(g.last);
+    qn_offer_line_up(job, f, g.steps + 1, o);
     qn_offer_memory(job, f, g.last, o);
+    o->term = largest_term(o);
     if (!o->card->calib)
         qn_offer_power(job, f, o);
-    line_up(job, f, g.last, g.steps + 1, o);
     return QN_OK;
 }
 
@@ -271,7 +233,7 @@ static void set_money(const QnJob *job, QnOffer *o)
 /* items: of one device's update, or run of answers. */
 static QnStatus finish(const QnJob *job, double items, QnOffer *o)
 {
-    items *= job->shard && !job->train ? 1 : o->n_cards;
+    items *= o->n_cards / (QN_MAX(o->ways, 1) * qn_offer_stages(job, o));
     o->items_s = items / o->cost.step_s;
     o->fed_s = o->busy_s > 0 ? items / o->busy_s : o->items_s;
     o->low_s = items / o->cost.high_s;
@@ -314,6 +276,60 @@ static bool is_faster(const QnOffer *a, const QnOffer *b)
            (a->items_s > 0.999 * b->items_s && a->fed_s > b->fed_s);
 }
 
+/* As the job says what is shared; the largest batch where it says none. */
+static QnStatus price_shared(QnCounts *counts, const QnJob *job, QnOffer base, const QnCoefs *k,
+                             const QnFleet *f, QnOffer *out)
+{
+    int64_t most = job->most_batch ? job->most_batch : job->generate ? 1024 : 256;
+    base.shard = job->shard;
+    base.ways = QN_MAX(job->ways, 1);
+    *out = base;
+    if (job->batch)
+        return price_batch(counts, job, job->batch, k, f, out);
+    for (int64_t batch = 1; batch <= most; batch *= 2) {
+        QnOffer more = base;
+        QN_TRY(price_batch(counts, job, batch, k, f, &more));
+        if (batch > 1 && (!more.cost.fits || qn_offer_is_tight(&more)))
+            break;
+        if (batch == 1 || is_faster(&more, out))
+            *out = more;
+        if (more.error[0] || !more.cost.fits)
+            break;
+    }
+    return QN_OK;
+}
+
+static bool is_better(const QnOffer *a, const QnOffer *than)
+{
+    if (a->error[0] || than->error[0])
+        return !a->error[0];
+    if (a->cost.fits != than->cost.fits)
+        return a->cost.fits;
+    return a->cost.fits ? a->items_s > than->items_s
+                        : a->cost.memory_bytes < than->cost.memory_bytes;
+}
+
+/* Where the job leaves it open, several devices share what makes it fit, or faster. */
+static QnStatus try_sharing(QnCounts *counts, const QnJob *job, const QnOffer *base,
+                            const QnCoefs *k, const QnFleet *f, QnOffer *out)
+{
+    const QnOffer alone = *out;
+    QnJob tried = *job;
+    for (int ways = 2; qn_offer_can_share(job, &alone, ways); ways *= 2) {
+        QnOffer o;
+        tried.ways = ways;
+        QN_TRY(price_shared(counts, &tried, *base, k, f, &o));
+        *out = is_better(&o, out) ? o : *out;
+    }
+    if (out->error[0] || out->cost.fits)
+        return QN_OK;
+    QnOffer o;
+    tried.shard = true;
+    QN_TRY(price_shared(counts, &tried, *base, k, f, &o));
+    *out = is_better(&o, out) ? o : *out;
+    return QN_OK;
+}
+
 QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, int n_cards,
                         const QnCoefs *k, QnOffer *out)
 {
@@ -332,23 +348,13 @@ QnStatus qn_offer_price(QnCounts *counts, const QnJob *job, const QnCard *card, 
                       .numbers = p,
                       .accumulate = job->train && job->accumulate > 1 ? job->accumulate : 1,
                       .recompute = job->recompute,
-                      .offload = job->offload,
-                      .shard = job->shard };
+                      .offload = job->offload };
+    const QnOffer base = *out;
     QN_TRY(check_numbers(out));
     if (out->error[0])
         return QN_OK;
-    if (job->batch)
-        return price_batch(counts, job, job->batch, k, f, out);
-    QnOffer base = *out;
-    for (int64_t batch = 1; batch <= (job->most_batch ? job->most_batch : 256); batch *= 2) {
-        QnOffer more = base;
-        QN_TRY(price_batch(counts, job, batch, k, f, &more));
-        if (batch > 1 && (!more.cost.fits || qn_offer_is_tight(&more)))
-            break;
-        if (batch == 1 || is_faster(&more, out))
-            *out = more;
-        if (more.error[0] || !more.cost.fits)
-            break;
-    }
-    return QN_OK;
+    QN_TRY(price_shared(counts, job, base, k, f, out));
+    if (n_cards < 2 || job->shard || job->ways || out->error[0])
+        return QN_OK;
+    return try_sharing(counts, job, &base, k, f, out);
 }

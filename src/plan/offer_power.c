@@ -20,6 +20,12 @@ void qn_offer_memory(const QnJob *job, const QnFleet *f, const QnCount *held, Qn
     if (!job->train && (o->numbers == QN_NUMBERS_INT8 || o->numbers == QN_NUMBERS_FP8)) {
         narrow.weights /= 2; /* 16 bits were counted */
         narrow.activations /= 2;
+        narrow.cache /= 2;
+    }
+    if (!job->train) {
+        double parts = QN_MAX(o->ways, 1) * qn_offer_stages(job, o);
+        narrow.weights /= parts;
+        narrow.cache /= parts;
     }
     QnMemoryRequest r = { .count = &narrow,
                           .cards = o->n_cards,
@@ -27,6 +33,7 @@ void qn_offer_memory(const QnJob *job, const QnFleet *f, const QnCount *held, Qn
                           .card = o->card,
                           .low = qn_numbers_low(o->numbers, job->train) == 1,
                           .images = job->model->family->image > 0 };
+    o->cache = narrow.cache;
     double spread = exp(f->x[QN_FLEET_MEMORY_SPREAD]);
     QnCostResult *c = &o->cost;
     if (o->card->calib) { /* this machine: what the memory planner will allocate */
@@ -40,7 +47,7 @@ void qn_offer_memory(const QnJob *job, const QnFleet *f, const QnCount *held, Qn
         return;
     }
     o->memory = qn_memory_terms(&r, f);
-    c->memory_bytes = o->memory.total + held->cache;
+    c->memory_bytes = o->memory.total + o->cache;
     c->reserve_bytes = o->memory.context + o->memory.slack;
     c->fits = c->memory_bytes <= qn_offer_room(o);
     o->memory_low = c->memory_bytes / spread;
@@ -64,6 +71,7 @@ static void set_shares(const QnJob *job, const QnOffer *o, QnPowerRequest *r)
     for (int i = 0; i < QN_LIMITS; i++)
         whole += c->by_limit[i];
     whole = QN_MAX(whole, c->step_s);
+    whole *= qn_offer_stages(job, o); /* one works at a time */
     double works = c->by_limit[QN_LIMIT_COMPUTE] + c->by_limit[QN_LIMIT_MEMORY];
     double gaps = QN_MAX(0, c->busy_s - works);
     r->share[images ? QN_POWER_CONV : QN_POWER_PRODUCTS] = c->by_limit[QN_LIMIT_COMPUTE] / whole;

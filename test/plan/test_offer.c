@@ -204,3 +204,86 @@ static void test_peak_rate(void **state)
     o = price(f, &job, "GTX 1080 Ti", 1);
     assert_true(o.cost.peak_flops == 1e12 * o.card->fp32);
 }
+
+/* ---- several devices ---- */
+
+static QnJob answers_of(const char *name, int64_t prompt, int64_t generate)
+{
+    QnJob job = job_of(name);
+    job.train = false;
+    job.tier = QN_TIER_TENSORRT;
+    job.numbers = QN_NUMBERS_FP8;
+    job.batch = 0;
+    job.prompt = prompt;
+    job.generate = generate;
+    return job;
+}
+
+/* What does not fit into one device is served by several at once: NVIDIA's figures for
+ * TensorRT-LLM 1.0. */
+static void test_shared_serving(void **state)
+{
+    static const struct {
+        const char *model;
+        int n;
+        int64_t prompt, generate;
+        double measured;
+    } rows[] = { { "llama3.3_70b", 2, 128, 2048, 6651 },
+                 { "llama3.3_70b", 2, 1000, 1000, 4205 },
+                 { "llama3.1_405b", 8, 128, 128, 3627 },
+                 { "llama3.1_405b", 8, 2048, 2048, 2296 } };
+    for (int i = 0; i < QN_COUNT(rows); i++) {
+        QnJob job = answers_of(rows[i].model, rows[i].prompt, rows[i].generate);
+        QnOffer o = price(*state, &job, "H100 SXM5 80GB", rows[i].n);
+        assert_true(o.cost.fits && o.ways > 1 && !o.shard && o.cost.mfu < 1);
+        assert_true(fabs(o.items_s / rows[i].measured - 1) < 0.45);
+        assert_true(o.cost.by_limit[QN_LIMIT_LINK] > 0);
+    }
+    QnJob job = answers_of("llama2_7b", 128, 128), one = job;
+    one.ways = 1;
+    QnOffer best = price(*state, &job, "H100 SXM5 80GB", 8),
+            alone = price(*state, &one, "H100 SXM5 80GB", 8);
+    assert_true(best.items_s >= alone.items_s && best.items_s < 2 * alone.items_s);
+    job.tier = QN_TIER_LLAMA_CPP; /* gives its devices the layers in order */
+    job.numbers = QN_NUMBERS_FP16;
+    assert_true(price(*state, &job, "RTX 4090", 2).ways == 1);
+}
+
+/* Shared, a device holds its part, and neither less than nothing nor all of it. */
+static void test_shared_memory(void **state)
+{
+    Fixture *f = *state;
+    QnJob job = answers_of("llama3.1_405b", 128, 128);
+    job.batch = 8;
+    QnOffer o = price(f, &job, "H100 SXM5 80GB", 2);
+    assert_false(o.cost.fits);
+    QnRemedy r[QN_REMEDIES];
+    int n;
+    assert_ok(qn_advice_remedies(f->counts, &job, &o, &f->coefs, r, &n));
+    assert_true(n > 0);
+    for (int i = 0; i < n; i++)
+        assert_true(r[i].offer.memory.weights * r[i].offer.n_cards > 0.4 * 405e9 &&
+                    r[i].offer.cost.memory_bytes > r[i].offer.memory.weights + r[i].offer.cache);
+    job.tier = QN_TIER_LLAMA_CPP;
+    job.numbers = QN_NUMBERS_FP16;
+    QnOffer line = price(f, &job, "H100 SXM5 80GB", 16);
+    assert_true(line.cost.fits && line.shard && line.ways == 1);
+    job.tier = QN_TIER_TENSORRT;
+    o = price(f, &job, "H100 SXM5 80GB", 16); /* two such groups in order */
+    assert_true(o.cost.fits && o.shard && o.ways == 8 && o.items_s > line.items_s);
+}
+
+/* Where the state does not fit into one device, as many as are asked for share it, at the batch
+ * that is fastest: no slower than the best layout's order of magnitude. */
+static void test_shared_training(void **state)
+{
+    QnJob job = job_of("llama2_7b");
+    job.batch = 0;
+    QnOffer o = price(*state, &job, "H100 SXM5 80GB", 64);
+    assert_true(o.cost.fits && o.shard && o.batch > 1);
+    assert_true(o.items_s > 0.7 * 642e3 && o.items_s < 1.3 * 642e3); /* the cluster's search */
+    QnJob xl = job_of("gpt2_xl");
+    xl.batch = 4;
+    QnOffer two = price(*state, &xl, "RTX 4090", 2), four = price(*state, &xl, "RTX 4090", 4);
+    assert_true(four.cost.fits && four.cost.memory_bytes < two.cost.memory_bytes);
+}
