@@ -299,12 +299,18 @@ static QnStatus price_shared(QnCounts *counts, const QnJob *job, QnOffer base, c
     return QN_OK;
 }
 
+/* 0: does not fit; 1: may run out of memory. */
+static int room_rank(const QnOffer *o)
+{
+    return !o->cost.fits ? 0 : qn_offer_is_tight(o) ? 1 : 2;
+}
+
 static bool is_better(const QnOffer *a, const QnOffer *than)
 {
     if (a->error[0] || than->error[0])
         return !a->error[0];
-    if (a->cost.fits != than->cost.fits)
-        return a->cost.fits;
+    if (room_rank(a) != room_rank(than))
+        return room_rank(a) > room_rank(than);
     return a->cost.fits ? a->items_s > than->items_s
                         : a->cost.memory_bytes < than->cost.memory_bytes;
 }
@@ -321,7 +327,7 @@ static QnStatus try_sharing(QnCounts *counts, const QnJob *job, const QnOffer *b
         QN_TRY(price_shared(counts, &tried, *base, k, f, &o));
         *out = is_better(&o, out) ? o : *out;
     }
-    if (out->error[0] || out->cost.fits)
+    if (out->error[0] || room_rank(out) == 2)
         return QN_OK;
     QnOffer o;
     tried.shard = true;
