@@ -106,7 +106,24 @@ static void add_nothing(QnStr *out, const QnPlanTable *t)
     qn_str_add(out, "</p>\n</section>\n");
 }
 
-static void add_advice(QnStr *out, const QnPlanTable *t)
+/* What --explain names stands first, for the charts below are of it. */
+static void add_explained(QnStr *out, const QnPlanTable *t, const QnOffer *o, const QnOffer *best)
+{
+    char name[80];
+    qn_plan_offer_name(o, name, sizeof name);
+    qn_str_add(out, "<section class=\"take\">\n<h2>");
+    qn_svg_escape(out, name);
+    qn_str_add(out, ", explained</h2>\n<p class=\"note\">");
+    qn_str_add(out, o->cost.fits ? "" : "It does not fit. ");
+    qn_plan_offer_name(best, name, sizeof name);
+    qn_str_add(out, "Recommended of all devices is ");
+    qn_svg_escape(out, name);
+    qn_str_add(out, ".</p>\n");
+    add_facts(out, t, o);
+    qn_str_add(out, "</section>\n");
+}
+
+static void add_advice(QnStr *out, const QnPlanTable *t, const QnExplain *e)
 {
     QnAdvice a = qn_advice_of(&t->job, t->offers, t->n);
     char name[80], fast[80];
@@ -114,8 +131,12 @@ static void add_advice(QnStr *out, const QnPlanTable *t)
         add_nothing(out, t);
         return;
     }
-    qn_str_add(out, "<section class=\"take\">\n");
     const QnOffer *best = &t->offers[a.best];
+    if (e && (e->offer.card != best->card || e->offer.n_cards != best->n_cards)) {
+        add_explained(out, t, &e->offer, best);
+        return;
+    }
+    qn_str_add(out, "<section class=\"take\">\n");
     qn_plan_offer_name(best, name, sizeof name);
     qn_plan_offer_name(&t->offers[a.fastest], fast, sizeof fast);
     qn_str_add(out, "<h2>Take ");
@@ -248,7 +269,7 @@ static void add_page(QnStr *out, const QnPlanTable *t, const QnExplain *e)
     if (t->job.items > 0)
         qn_str_printf(out, ", %s %s", qn_str_si(items, t->job.items), qn_plan_html_unit(t));
     qn_str_add(out, "</p>\n");
-    add_advice(out, t);
+    add_advice(out, t, e);
     add_front(out, t);
     if (e) {
         add_time(out, e);

@@ -100,4 +100,14 @@ expect 2 "'RTX 4090' is in the catalogue already" devices --check "$dir/own.csv"
 table "$head" "Mine:2,V,A,2020,edge,8,100,2,s"
 expect 2 "a ':' in a name" devices --check "$dir/own.csv"
 
+# ---- the page of --html with --explain is of one device ----
+
+"$quern" plan resnet50 --samples 1.28M --explain "RTX 4090" --html "$dir/x.html" >"$out" 2>&1
+cp "$dir/x.html" "$out"
+grep -q "<h2>RTX 4090, explained</h2>" "$out" || { echo "the page is not of what it explains"; failed=1; }
+grep -q "Recommended of all devices is " "$out" || { echo "no recommendation"; failed=1; }
+lacks "<h2>Take "
+"$quern" plan resnet50 --samples 1.28M --explain T4 --gpu T4 --html "$dir/t4.html" >"$out" 2>&1
+grep -q "<h2>Take T4</h2>" "$dir/t4.html" || { echo "what is explained and recommended is not taken"; failed=1; }
+
 exit $failed
