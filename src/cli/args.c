@@ -53,6 +53,24 @@ static QnStatus take_many(QnArgs *a, const QnOption *o, const char *text)
     return QN_OK;
 }
 
+static QnStatus no_option(const QnCommand *c, const char *word, size_t n)
+{
+    const char *names[128], *near;
+    char text[64];
+    int count = 0;
+    snprintf(text, sizeof text, "%.*s", (int)QN_MIN(n, sizeof text - 1), word);
+    for (int i = 0; i < c->n_options && count < QN_COUNT(names); i++)
+        if (c->options[i].name)
+            names[count++] = c->options[i].name;
+    near = qn_str_nearest(text, names, count);
+    if (near)
+        return qn_fail(QN_EUSAGE,
+                       "%s has no option %.*s; did you mean %s? quern %s --help lists them",
+                       c->name, (int)n, word, near, c->name);
+    return qn_fail(QN_EUSAGE, "%s has no option %.*s; quern %s --help lists them", c->name, (int)n,
+                   word, c->name);
+}
+
 /* One option with its value; *i moves on over what it takes. */
 static QnStatus take_option(QnArgs *a, int argc, char **argv, int *i)
 {
@@ -60,8 +78,7 @@ static QnStatus take_option(QnArgs *a, int argc, char **argv, int *i)
     size_t n = equals ? (size_t)(equals - word) : strlen(word);
     int k = find_option(a->command, word, n);
     if (k < 0)
-        return qn_fail(QN_EUSAGE, "%s has no option %.*s; quern %s --help lists them",
-                       a->command->name, (int)n, word, a->command->name);
+        return no_option(a->command, word, n);
     const QnOption *o = &a->command->options[k];
     if (o->kind == QN_OPTION_FLAG) {
         if (equals)

@@ -87,6 +87,9 @@ const char *qn_plan_time_text(double seconds, char out[QN_PLAN_NAME]);
 const char *qn_plan_span(double hours, char out[QN_STR_NUMBER]);
 /* "NAME" or "NAME:count" as a name and a number; the option is for the error. */
 QnStatus qn_plan_count(const char *option, const char *text, char name[QN_PLAN_NAME], int *n);
+/* After ENOTFOUND: fails likewise, and where the text has a number as others write it ("8x NAME")
+ * says how it is written here. */
+QnStatus qn_plan_count_hint(const QnCatalogue *c, const char *option, const char *text);
 /* The device of the catalogue that is called so, and the number. */
 QnStatus qn_plan_device(const QnCatalogue *c, const char *option, const char *text,
                         const QnCard **card, int *n);

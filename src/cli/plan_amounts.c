@@ -2,7 +2,9 @@
 #include "cli/plan.h"
 
 #include "base/file.h"
+#include "base/utf8.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,15 +150,38 @@ QnStatus qn_plan_catalogue(const QnArgs *a, QnCatalogue *c)
     return st;
 }
 
+/* Without the spaces around it. */
+static QnStatus read_name(const char *option, const char *text, size_t n, char name[QN_PLAN_NAME])
+{
+    while (n && isspace((unsigned char)*text)) {
+        text++;
+        n--;
+    }
+    while (n && isspace((unsigned char)text[n - 1]))
+        n--;
+    if (!n)
+        return qn_fail(QN_EUSAGE, "%s: the name of a device is missing, before or after a comma",
+                       option);
+    for (size_t i = 0; i < n;) {
+        int length = qn_utf8_length(text + i, n - i);
+        if (!length)
+            return qn_fail(QN_EUSAGE, "%s: byte %zu of the name is no text in UTF-8", option,
+                           i + 1);
+        i += (size_t)length;
+    }
+    snprintf(name, QN_PLAN_NAME, "%.*s", (int)QN_MIN(n, QN_PLAN_NAME), text);
+    return QN_OK;
+}
+
 QnStatus qn_plan_count(const char *option, const char *text, char name[QN_PLAN_NAME], int *n)
 {
     const char *colon = strrchr(text, ':');
     char *end;
     long count = 1;
-    snprintf(name, QN_PLAN_NAME, "%.*s", colon ? (int)(colon - text) : QN_PLAN_NAME - 1, text);
+    QN_TRY(read_name(option, text, colon ? (size_t)(colon - text) : strlen(text), name));
     if (colon) {
         count = strtol(colon + 1, &end, 10);
-        if (end == colon + 1 || *end || count < 1 || count > 16384)
+        if (end == colon + 1 || end[strspn(end, " \t")] || count < 1 || count > 16384)
             return qn_fail(QN_EUSAGE,
                            "%s: '%s': expected a number of devices, 1 to 16384, after the colon",
                            option, text);
@@ -165,12 +190,45 @@ QnStatus qn_plan_count(const char *option, const char *text, char name[QN_PLAN_N
     return QN_OK;
 }
 
+/* "8xRTX 4090", "8 RTX 4090", "RTX 4090 x8": the number, and the name that is left; 0: none. */
+static int foreign_count(const char *text, char name[QN_PLAN_NAME])
+{
+    int n = 0, used = 0;
+    size_t length = strlen(text), digits = length;
+    if (sscanf(text, "%4d%*[ x*]%n", &n, &used) == 1 && used > 0 && n > 0) {
+        snprintf(name, QN_PLAN_NAME, "%s", text + used);
+        return n;
+    }
+    while (digits && isdigit((unsigned char)text[digits - 1]))
+        digits--;
+    size_t mark = digits;
+    while (mark && strchr(" x*", text[mark - 1]))
+        mark--;
+    if (digits == length || mark == digits || !strpbrk(text + mark, "x*"))
+        return 0;
+    snprintf(name, QN_PLAN_NAME, "%.*s", (int)QN_MIN(mark, QN_PLAN_NAME), text);
+    return sscanf(text + digits, "%4d", &n) == 1 ? n : 0;
+}
+
+QnStatus qn_plan_count_hint(const QnCatalogue *c, const char *option, const char *text)
+{
+    char name[QN_PLAN_NAME];
+    const QnCard *card;
+    QnError was = *qn_error_last();
+    int n = foreign_count(text, name);
+    if (n > 0 && qn_catalogue_find(c, name, &card) == QN_OK)
+        return qn_fail(QN_ENOTFOUND, "%s: no device '%s'; did you mean '%s:%d'?", option, text,
+                       card->name, n);
+    return qn_fail(was.code, "%s", was.text);
+}
+
 QnStatus qn_plan_device(const QnCatalogue *c, const char *option, const char *text,
                         const QnCard **card, int *n)
 {
     char name[QN_PLAN_NAME];
     QN_TRY(qn_plan_count(option, text, name, n));
-    return qn_catalogue_find(c, name, card);
+    QnStatus st = qn_catalogue_find(c, name, card);
+    return st == QN_ENOTFOUND ? qn_plan_count_hint(c, option, name) : st;
 }
 
 void qn_plan_offer_name(const QnOffer *o, char *text, size_t bytes)

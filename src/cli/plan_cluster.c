@@ -179,6 +179,7 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
 {
     QnClusterJob *job = &p->job;
     double network;
+    int n;
     QnPlanSubjectOptions o = { .train = true,
                                .dim_option = QN_PLAN_DIM,
                                .classes = a->number[QN_PLAN_CLASSES],
@@ -187,7 +188,11 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
         return qn_fail(QN_EUSAGE, "--gpu: say which device; 'quern plan devices' lists them");
     QN_TRY(qn_plan_subject_open(&p->subject, a, a->positional[0], &o));
     const QnModel *model = p->subject.model;
-    QN_TRY(qn_catalogue_find(&p->catalogue, a->text[QN_PLAN_GPU], &p->card));
+    QN_TRY(qn_plan_device(&p->catalogue, "--gpu", a->text[QN_PLAN_GPU], &p->card, &n));
+    if (n > 1)
+        return qn_fail(QN_EUSAGE,
+                       "--gpu: a number of devices stands in --gpus: --gpu \"%s\" --gpus %d",
+                       p->card->name, n);
     QN_TRY(read_gpus(a, p));
     if (a->number[QN_PLAN_SEQUENCE] && model->family->image)
         return qn_fail(QN_EUSAGE, "--sequence: %s takes images", model->name);

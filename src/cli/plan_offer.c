@@ -11,6 +11,9 @@
 
 static QnStatus price(QnPlanTable *t, const QnCard *card, int n)
 {
+    for (int i = 0; i < t->n; i++)
+        if (t->offers[i].card == card && t->offers[i].n_cards == n) /* two words mean the same */
+            return QN_OK;
     if (t->n == QN_PLAN_MOST)
         return qn_fail(QN_EUSAGE, "--gpu: more than %d devices", QN_PLAN_MOST);
     QN_TRY(qn_offer_price(t->counts, &t->job, card, n, &t->coefs, &t->offers[t->n]));
@@ -33,7 +36,9 @@ static QnStatus price_word(QnPlanTable *t, const char *text)
     int n, count = 1;
     char name[QN_PLAN_NAME];
     QN_TRY(qn_plan_count("--gpu", text, name, &count));
-    QN_TRY(qn_catalogue_matches(&t->catalogue, name, cards, QN_PLAN_MOST, &n));
+    QnStatus st = qn_catalogue_matches(&t->catalogue, name, cards, QN_PLAN_MOST, &n);
+    if (st != QN_OK)
+        return st == QN_ENOTFOUND ? qn_plan_count_hint(&t->catalogue, "--gpu", name) : st;
     const QnCard *one;
     if (n > 1 && qn_catalogue_find(&t->catalogue, name, &one) == QN_OK) /* "RTX 3060" */
         return price(t, one, count);

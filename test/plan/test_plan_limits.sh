@@ -110,4 +110,19 @@ lacks "<h2>Take "
 "$quern" plan resnet50 --samples 1.28M --explain T4 --gpu T4 --html "$dir/t4.html" >"$out" 2>&1
 grep -q "<h2>Take T4</h2>" "$dir/t4.html" || { echo "what is explained and recommended is not taken"; failed=1; }
 
+# ---- names of devices and options as they are mistyped ----
+
+expect 2 "the name of a device is missing" resnet50 --gpu "T4,"
+expect 2 "the name of a device is missing" resnet50 --gpu "T4,,L4"
+expect 2 "no text in UTF-8" resnet50 --gpu "$(printf '\377\376RTX')"
+expect 0 "T4:8 " resnet50 --batch 8 --gpu " T4:8 , L4"
+expect 2 "did you mean 'RTX 4090:8'?" resnet50 --gpu "8xRTX 4090"
+expect 2 "did you mean 'RTX 4090:8'?" resnet50 --gpu "RTX 4090 x8"
+expect 2 "did you mean 'RTX 4090:2'?" resnet50 --explain "2x RTX 4090"
+expect 0 "2x Xeon" resnet50 --batch 8 --gpu "2x Xeon E5-2630 v3"
+expect 2 '--gpu "T4" --gpus 8' cluster resnet50 --gpu "T4:8"
+expect 2 "no option --taks; did you mean --task?" resnet50 --taks infer
+"$quern" plan resnet50 --batch 8 --gpu "RTX 4090,rtx4090,T4,RTX 4090" --csv >"$out"
+[ "$(grep -c 'RTX 4090' "$out")" = 1 ] || { echo "one device stands there more than once"; failed=1; }
+
 exit $failed
