@@ -159,7 +159,8 @@ lines=$(wc -l <"$out") cells=$(awk -F, 'NR == 1 { print NF }' "$out")
     { echo "--sort cost is not in order"; failed=1; }
 COLUMNS=60 "$quern" plan $job >"$out" 2>&1
 awk 'NR > 1 && /%/ && length > 62 && !/:/ { exit 1 }' "$out" || { echo "wider than 60 columns"; failed=1; }
-expect 2 "the layers in order on them" llama2_70b --task infer --generate 10 --precision fp16 --gpu "RTX 4090"
+expect 2 "with each step shared by 8 of them" llama2_70b --task infer --generate 10 --precision fp16 --gpu "RTX 4090"
+expect 2 "the layers in order on them" llama2_70b --task infer --generate 10 --precision fp16 --gpu "RTX 4090" --stack llama.cpp
 expect 2 '"remedy": "the optimizer in the host' gpt2_xl --batch 4 --gpu "RTX 4090" --json
 expect 0 "wrote $dir/micro.yaml" resnet50 --batch 512 --gpu "GTX 1080 Ti" --write-recipe "$dir/micro.yaml"
 grep -q "accumulate: [2-9]" "$dir/micro.yaml" || { cat "$dir/micro.yaml"; failed=1; }
