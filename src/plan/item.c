@@ -28,8 +28,9 @@ static double product_share(const QnWork *w, const QnCard *card)
     for (int i = 0; i < QN_COUNT(tiles); i++)
         best = QN_MAX(best, tiles[i].best * QN_MAX(tile_share(w, units, tiles[i].m, tiles[i].n),
                                                    tile_share(w, units, tiles[i].n, tiles[i].m)));
-    /* products of a few rows have kernels of their own */
-    return QN_MAX(best, QN_MIN(w->m, w->n) <= 8 ? 0.05 : 1e-6);
+    /* products of a few rows have kernels of their own, and vectors of a CPU go without tiles */
+    double few = qn_card_is_cpu(card) ? 0.5 : 0.05;
+    return QN_MAX(best, QN_MIN(w->m, w->n) <= 8 ? few : 1e-6);
 }
 
 static bool has_shape(const QnWork *w)

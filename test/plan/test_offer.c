@@ -287,3 +287,17 @@ static void test_shared_training(void **state)
     QnOffer two = price(*state, &xl, "RTX 4090", 2), four = price(*state, &xl, "RTX 4090", 4);
     assert_true(four.cost.fits && four.cost.memory_bytes < two.cost.memory_bytes);
 }
+
+/* A CPU reads the weights for each token, and its vectors go without tiles: llama.cpp's issue 34
+ * has 18 tokens a second. */
+static void test_cpu_answers(void **state)
+{
+    QnJob job = answers_of("llama_7b", 1, 128);
+    job.tier = QN_TIER_LLAMA_CPP;
+    job.numbers = QN_NUMBERS_FP16;
+    job.weight_bits = 4.5;
+    job.batch = 1;
+    QnOffer o = price(*state, &job, "Core i9-13900K", 1);
+    assert_int_equal(o.cost.limit, QN_LIMIT_MEMORY);
+    assert_true(o.items_s > 0.6 * 18.27 && o.items_s < 1.4 * 18.27);
+}
