@@ -48,12 +48,18 @@ QnStatus qn_plan_table_sort(QnPlanTable *t, const QnArgs *a);
 QnStatus qn_plan_offer(const QnArgs *a);
 /* "images", "tokens", "examples". */
 const char *qn_plan_things(const QnPlanTable *t);
+/* Three digits of small amounts, all of large ones: "0.0047", "7.84", "7561". */
+const char *qn_plan_amount(double amount, char out[QN_STR_NUMBER]);
 /* "0.0012", "7.84", "12345". */
 const char *qn_plan_usd_text(double usd, char out[QN_STR_NUMBER]);
 /* Threads that the loader needs to keep the offer busy; 0: it does. */
 int64_t qn_plan_workers_needed(const QnPlanTable *t, const QnOffer *o);
-void qn_plan_print_remedies(const QnArgs *a, const QnPlanTable *t);
-void qn_plan_print_cluster_hint(const QnArgs *a, const QnPlanTable *t, const QnOffer *best);
+/* Lines below the table: the recommendation, the fastest, what would fit, who plans for many. */
+void qn_plan_add_best(QnStr *out, const QnPlanTable *t, const QnOffer *o);
+void qn_plan_add_others(QnStr *out, const QnPlanTable *t, const QnOffer *best);
+void qn_plan_add_remedies(QnStr *out, const QnArgs *a, const QnPlanTable *t);
+void qn_plan_add_cluster_hint(QnStr *out, const QnArgs *a, const QnPlanTable *t,
+                              const QnOffer *best);
 /* The table and the recommendation. */
 QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t);
 /* All that is printed of a table: --explain, or the table and its chart; and the file of --html. */

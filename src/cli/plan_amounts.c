@@ -76,6 +76,12 @@ const char *qn_plan_time_text(double seconds, char out[QN_PLAN_NAME])
     return out;
 }
 
+const char *qn_plan_amount(double amount, char out[QN_STR_NUMBER])
+{
+    snprintf(out, QN_STR_NUMBER, amount < 999.5 ? "%.3g" : amount < 1e9 ? "%.0f" : "%.3g", amount);
+    return out;
+}
+
 const char *qn_plan_span(double hours, char out[QN_STR_NUMBER])
 {
     double years = hours / 8760;

@@ -148,3 +148,44 @@ QnStatus qn_columns_print(const QnColumns *t, FILE *out)
     }
     return QN_OK;
 }
+
+/* ---- lines ---- */
+
+/* Prints the words of a line; those after the first line are indented by four. */
+static void fold_line(const char *line, size_t n, int room, FILE *out)
+{
+    char word[256];
+    int at = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && line[end] == ' '; end++)
+            continue;
+        while (end < n && line[end] != ' ')
+            end++;
+        snprintf(word, sizeof word, "%.*s", (int)QN_MIN(end - i, sizeof word - 1), line + i);
+        int wide = (int)qn_str_columns(word);
+        if (at > 4 && at + wide > room) {
+            at = fprintf(out, "\n    ") - 1;
+            wide -= line[i] == ' ';
+            i += line[i] == ' ';
+        }
+        fwrite(line + i, 1, end - i, out);
+        at += wide;
+    }
+}
+
+void qn_columns_fold(const char *text, FILE *out)
+{
+    bool folds = qn_term_is_tty(out) || getenv("COLUMNS");
+    int room = qn_term_width(out);
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        char line[1024];
+        end = text + strcspn(text, "\n");
+        size_t n = (size_t)(end - text);
+        snprintf(line, sizeof line, "%.*s", (int)QN_MIN(n, sizeof line - 1), text);
+        if (folds && n < sizeof line && !strstr(line, " quern ") && qn_str_columns(line) > room)
+            fold_line(line, n, room, out);
+        else
+            fwrite(text, 1, n, out);
+        fputc('\n', out);
+    }
+}

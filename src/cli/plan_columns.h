@@ -36,5 +36,8 @@ QnStr *qn_columns_row(QnColumns *t, QnRowStyle style, const char *note);
 /* Colours on terminals alone. Elsewhere all columns are printed unless COLUMNS is set. */
 QnStatus qn_columns_print(const QnColumns *t, FILE *out);
 void qn_columns_fini(QnColumns *t);
+/* Text of whole lines: where a line is wider than the terminal it goes on below, unless it names a
+ * command of quern, which is to be copied. Elsewhere as it is, unless COLUMNS is set. */
+void qn_columns_fold(const char *text, FILE *out);
 
 #endif

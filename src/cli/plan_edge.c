@@ -15,7 +15,9 @@ static const QnOption options[] = {
     QN_PLAN_OPTIONS_OUTPUT,
     [QN_PLAN_GPU] = QN_PLAN_TEXT("--gpu", "NAME,…",
                                  "devices; default: those of class edge, and others up to --power"),
-    [QN_PLAN_POWER] = QN_PLAN_TEXT("--power", "W", "the most that a device may draw; default 75"),
+    [QN_PLAN_POWER] = QN_PLAN_TEXT("--power", "W",
+                                   "the most that may be drawn at the plug; default: what "
+                                   "has a data sheet of at most 75 W"),
     [QN_PLAN_PRICE] = QN_PLAN_TEXT("--price", "[NAME=]USD,…", "price of a device"),
     [QN_PLAN_BUDGET] = QN_PLAN_TEXT("--budget", "USD", "the price at most"),
     [LATENCY] = QN_PLAN_TEXT("--latency", "MS", "the milliseconds at most that a frame may take"),
@@ -50,14 +52,31 @@ static bool can(const QnOffer *o)
     return !o->error[0] && o->cost.fits;
 }
 
+static bool is_frugal(const QnJob *job, const QnOffer *o)
+{
+    return !(job->power_w > 0) || (o->cost.power_w > 0 && o->cost.power_w <= job->power_w);
+}
+
+static bool is_cheap(const QnJob *job, const QnOffer *o)
+{
+    return !(job->budget_usd > 0) ||
+           (o->card->price_usd > 0 && o->card->price_usd <= job->budget_usd);
+}
+
+static bool is_fast(const Edge *e, const QnOffer *o)
+{
+    return !(e->latency_ms > 0 && 1e3 * latency_of(o) > e->latency_ms);
+}
+
+static bool keeps_up(const Edge *e, const QnOffer *o)
+{
+    return !(e->fps > 0 && frames_of(o) < e->fps);
+}
+
 static bool does(const Edge *e, const QnOffer *o)
 {
     const QnJob *job = &e->table.job;
-    return can(o) && !(e->latency_ms > 0 && 1e3 * latency_of(o) > e->latency_ms) &&
-           !(e->fps > 0 && frames_of(o) < e->fps) &&
-           !(job->power_w > 0 && o->cost.power_w > job->power_w) &&
-           !(job->budget_usd > 0 &&
-             !(o->card->price_usd > 0 && o->card->price_usd <= job->budget_usd));
+    return can(o) && is_fast(e, o) && keeps_up(e, o) && is_frugal(job, o) && is_cheap(job, o);
 }
 
 /* The cheapest that does where something is asked, else the one with most frames a joule. */
@@ -128,10 +147,10 @@ static const QnColumn columns[COLUMNS] = {
 
 static QnStatus add_row(QnColumns *c, const Edge *e, const QnOffer *o, QnRowStyle style)
 {
+    const QnJob *job = &e->table.job;
     double part = o->cost.memory_bytes / qn_offer_room(o);
     QnStr *cell = qn_columns_row(c, style, o->error[0] ? o->error : NULL);
     char rate[QN_STR_NUMBER];
-    (void)e;
     if (!cell)
         return QN_ENOMEM;
     qn_str_add(&cell[DEVICE], o->card->name);
@@ -140,18 +159,22 @@ static QnStatus add_row(QnColumns *c, const Edge *e, const QnOffer *o, QnRowStyl
     qn_str_add(&cell[NUMBERS], qn_numbers_name(o->numbers));
     if (!o->cost.fits) {
         qn_str_printf(&cell[MEMORY], "no: %.3gx, %s", part, o->term);
+        c->row[c->rows - 1].last = MEMORY;
         return QN_OK;
     }
     qn_str_printf(&cell[MEMORY], "%.0f %%", 100 * part);
     qn_str_printf(&cell[TIME], "%.3g ms", 1e3 * latency_of(o));
+    qn_str_add(&cell[TIME], is_fast(e, o) ? "" : " !");
     qn_str_printf(&cell[RANGE], "%.3g to %.3g",
                   1e3 * latency_of(o) * o->cost.low_s / o->cost.step_s,
                   1e3 * latency_of(o) * o->cost.high_s / o->cost.step_s);
     qn_str_add(&cell[FRAMES], qn_str_si(rate, frames_of(o)));
+    qn_str_add(&cell[FRAMES], keeps_up(e, o) ? "" : " !");
     qn_str_printf(&cell[WATTS], "%.3g", o->cost.power_w);
+    qn_str_add(&cell[WATTS], is_frugal(job, o) ? "" : " !");
     qn_str_printf(&cell[PER_JOULE], "%.3g", frames_a_joule(o));
     if (o->card->price_usd > 0)
-        qn_str_printf(&cell[PRICE], "$%.0f", o->card->price_usd);
+        qn_str_printf(&cell[PRICE], "$%.0f%s", o->card->price_usd, is_cheap(job, o) ? "" : " !");
     qn_str_add(&cell[LIMIT], qn_offer_limit(o));
     return QN_OK;
 }
@@ -168,16 +191,17 @@ static QnStatus refuse(const Edge *e)
                        "%s fits into none of these devices; --precision int8, a smaller "
                        "--image or another --power may help",
                        e->table.job.model->name);
-    return qn_fail(QN_EUSAGE,
-                   "none of these devices is within all limits; the fastest is %s: %.3g ms, "
-                   "%.3g frames a second, %.3g W",
-                   fast->card->name, 1e3 * latency_of(fast), frames_of(fast), fast->cost.power_w);
+    return qn_fail(
+        QN_EUSAGE,
+        "none of these devices is within all limits (! in the table); the fastest is %s: %.3g ms, "
+        "%.3g frames a second, %.3g W",
+        fast->card->name, 1e3 * latency_of(fast), frames_of(fast), fast->cost.power_w);
 }
 
 static QnStatus print(const Edge *e)
 {
     const QnPlanTable *t = &e->table;
-    QnColumns c = { .column = columns, .n = COLUMNS };
+    QnColumns c = { .column = columns, .n = COLUMNS, .least = 20 };
     QnStatus st = QN_OK;
     printf("%s, inference under %s, batch %lld%s\n", t->job.model->name, qn_tier_name(t->job.tier),
            (long long)t->job.batch, t->job.generate ? "; a frame is a token" : "");
@@ -202,7 +226,7 @@ static QnStatus print(const Edge *e)
     return QN_OK;
 }
 
-static QnStatus put_row(QnSink *s, const QnOffer *o)
+static QnStatus put_row(QnSink *s, const Edge *e, const QnOffer *o)
 {
     qn_sink_begin(s);
     qn_sink_text(s, "device", o->card->name);
@@ -218,6 +242,7 @@ static QnStatus put_row(QnSink *s, const QnOffer *o)
     qn_sink_number(s, "power_w", can(o) ? o->cost.power_w : NAN);
     qn_sink_number(s, "frames_per_joule", can(o) ? frames_a_joule(o) : NAN);
     qn_sink_number(s, "price_usd", o->card->price_usd > 0 ? o->card->price_usd : NAN);
+    qn_sink_bool(s, "within_limits", does(e, o));
     qn_sink_text(s, "error", o->error);
     return qn_sink_end(s);
 }
@@ -226,10 +251,10 @@ static QnStatus print_rows(const QnArgs *a, const Edge *e)
 {
     QnSink s = { .how = a->json ? QN_SINK_JSON : QN_SINK_HEAD };
     if (!a->json && e->table.n)
-        QN_TRY(put_row(&s, &e->table.offers[0]));
+        QN_TRY(put_row(&s, e, &e->table.offers[0]));
     s.how = a->json ? QN_SINK_JSON : QN_SINK_CSV;
     for (int i = 0; i < e->table.n; i++)
-        QN_TRY(put_row(&s, &e->table.offers[i]));
+        QN_TRY(put_row(&s, e, &e->table.offers[i]));
     return e->best < 0 ? refuse(e) : QN_OK;
 }
 

@@ -97,6 +97,9 @@ static void print_head(const QnExplain *e)
     printf("%s, %s, under %s, on %s: batch %lld in %s\n", e->job.model->name,
            e->job.train ? "training" : "inference", qn_tier_name(e->job.tier), name,
            (long long)o->batch, qn_numbers_name(o->numbers));
+    if (!o->cost.fits)
+        printf("it does not fit: it takes %.3g times the memory that there is; if it did,\n",
+               o->cost.memory_bytes / qn_offer_room(o));
     printf("a step takes %s (80 %% of cases: %s to %s), %s %s a second, %.1f %% of the peak rate; "
            "%s holds it back most\n\n",
            time_text(step, o->cost.step_s), time_text(low, o->cost.low_s),

@@ -308,6 +308,9 @@ static QnStatus check_output(const QnArgs *a, int option)
 QnStatus qn_plan_offer(const QnArgs *a)
 {
     QnPlanTable t;
+    const char *page = a->text[QN_PLAN_HTML], *recipe = a->text[QN_PLAN_WRITE_RECIPE];
+    if (page && recipe && !strcmp(page, recipe))
+        return qn_fail(QN_EUSAGE, "--html and --write-recipe: %s cannot be both", page);
     QN_TRY(check_output(a, QN_PLAN_WRITE_RECIPE));
     QN_TRY(check_output(a, QN_PLAN_HTML));
     QnStatus st = qn_plan_table_open(&t, a);

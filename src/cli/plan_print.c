@@ -1,12 +1,9 @@
 /* The table of quern plan for people, and its recommendation. */
 #include "cli/plan.h"
 #include "cli/plan_columns.h"
-#include "cli/plan_recipe.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define GIB 1073741824.0
 
 const QnOffer *qn_plan_best(const QnPlanTable *t)
 {
@@ -31,6 +28,7 @@ enum {
     RANGE,
     MFU,
     LIMIT,
+    WATTS,
     TIME,
     ENERGY,
     COST,
@@ -39,12 +37,13 @@ enum {
 };
 
 static const QnColumn columns[COLUMNS] = {
-    [DEVICE] = { "device", 'l', 0 }, [NUMBERS] = { "precision", 'l', 5 },
-    [BATCH] = { "batch", 'r', 4 },   [MEMORY] = { "memory", 'l', 1 },
-    [SPEED] = { "speed", 'r', 0 },   [RANGE] = { "80 % interval", 'l', 6 },
-    [MFU] = { "MFU", 'r', 8 },       [LIMIT] = { "limited by", 'l', 7 },
-    [TIME] = { "time", 'r', 2 },     [ENERGY] = { "energy", 'r', 9 },
-    [COST] = { "cost", 'r', 3 },     [EPOCH] = { "an epoch", 'r', 10 },
+    [DEVICE] = { "device", 'l', 0 },   [NUMBERS] = { "precision", 'l', 5 },
+    [BATCH] = { "batch", 'r', 4 },     [MEMORY] = { "memory", 'l', 1 },
+    [SPEED] = { "speed", 'r', 0 },     [RANGE] = { "80 % interval", 'l', 6 },
+    [MFU] = { "MFU", 'r', 8 },         [LIMIT] = { "limited by", 'l', 7 },
+    [WATTS] = { "watts", 'r', 2 },     [TIME] = { "time", 'r', 2 },
+    [ENERGY] = { "energy", 'r', 9 },   [COST] = { "cost", 'r', 3 },
+    [EPOCH] = { "an epoch", 'r', 10 },
 };
 
 static void put_fit(QnStr *cell, const QnOffer *o)
@@ -72,13 +71,22 @@ static void put_money(QnStr *cell, double usd)
         qn_str_add(cell, "?");
 }
 
+/* Of a limited figure: whether it is over. All have the room, so that they line up. */
+static void mark(QnStr *cell, double limit, bool within)
+{
+    if (limit > 0)
+        qn_str_add(cell, within ? "  " : " !");
+}
+
 static void put_job(QnStr *cell, const QnJob *job, const QnOffer *o)
 {
     char text[QN_STR_NUMBER];
     qn_str_add(&cell[TIME], qn_plan_span(o->hours, text));
-    qn_str_printf(&cell[ENERGY], "%.3g kWh", o->kwh);
+    mark(&cell[TIME], job->deadline_s, 3600 * o->hours <= job->deadline_s);
+    qn_str_printf(&cell[ENERGY], "%s kWh", qn_plan_amount(o->kwh, text));
     put_money(&cell[COST], o->usd);
     qn_str_add(&cell[COST], !(o->usd > 0) ? "" : o->rented ? " rent" : " own ");
+    mark(&cell[COST], job->budget_usd, o->outlay > 0 && o->outlay <= job->budget_usd);
     if (job->epochs > 1)
         put_money(&cell[EPOCH], o->usd > 0 ? o->usd / job->epochs : 0);
 }
@@ -119,6 +127,10 @@ static QnStatus add_row(QnColumns *c, const QnJob *job, const QnOffer *o, const 
     qn_str_printf(&cell[RANGE], "%s to %s", qn_str_si(text, o->low_s), qn_str_si(high, o->high_s));
     qn_str_printf(&cell[MFU], "%.1f %%", 100 * o->cost.mfu);
     qn_str_add(&cell[LIMIT], qn_offer_limit(o));
+    if (job->power_w > 0) {
+        qn_str_printf(&cell[WATTS], "%.0f", o->cost.power_w);
+        mark(&cell[WATTS], job->power_w, o->cost.power_w > 0 && o->cost.power_w <= job->power_w);
+    }
     if (job->items > 0) {
         put_job(cell, job, o);
     } else if (o->usd_per_hour > 0) {
@@ -143,249 +155,99 @@ static QnStatus print_table(const QnPlanTable *t)
     return st;
 }
 
-/* ---- what is recommended ---- */
-
-static void print_memory(const QnOffer *o)
-{
-    const QnMemoryTerms *m = &o->memory;
-    const struct {
-        const char *name;
-        double bytes;
-    } terms[] = { { "weights", m->weights },       { "gradients", m->gradients },
-                  { "optimizer", m->optimizer },   { "activations", m->activations },
-                  { "keys and values", o->cache }, { "workspace", m->workspace },
-                  { "context", m->context },       { "fragmentation", m->slack } };
-    printf("  memory: %.3g GiB of %.4g (%.3g to %.3g)", o->cost.memory_bytes / GIB,
-           o->card->memory_gb, o->memory_low / GIB, o->memory_high / GIB);
-    for (int i = 0, n = 0; i < QN_COUNT(terms); i++)
-        if (terms[i].bytes > 0)
-            printf("%s%s %.3g", n++ ? ", " : ": ", terms[i].name, terms[i].bytes / GIB);
-    printf("\n");
-}
-
-/* What several devices do together. */
-static void print_sharing(const QnPlanTable *t, const QnOffer *o)
-{
-    int ways = QN_MAX(o->ways, 1), groups = o->n_cards / ways;
-    if (t->job.train) {
-        printf(", data parallel over %d%s", o->n_cards,
-               o->shard ? ", weights, gradients and optimizer shared among them" : "");
-        return;
-    }
-    if (ways > 1)
-        printf(", tensor parallel over %d", ways);
-    if (groups > 1)
-        printf(o->shard ? ", the layers in order on %d%s" : ", %d%s that serve on their own",
-               groups, ways > 1 ? " such groups" : " devices");
-}
-
-static void print_settings(const QnPlanTable *t, const QnOffer *o)
-{
-    printf("  with: batch %lld", (long long)o->batch);
-    if (o->accumulate > 1)
-        printf(", %lld micro-batches an update", (long long)o->accumulate);
-    printf(", %s%s%s", qn_numbers_name(o->numbers), o->recompute ? ", recomputed activations" : "",
-           o->offload ? ", optimizer in the host's memory" : "");
-    if (o->cap > 0 && o->cap < 1)
-        printf(", each device held to %.0f W", o->cap * o->card->tdp_w);
-    if (o->n_cards > 1)
-        print_sharing(t, o);
-    bool pictures = !t->subject.recipe || t->subject.recipe->data.format == QN_DATA_FOLDER;
-    if (t->job.train && t->job.feed.workers == 0 && t->job.model->family->image && pictures)
-        printf("; %.0f threads that decode %.0f pictures a second each keep it busy",
-               QN_MAX(1, o->items_s / t->job.feed.rate + 0.5), t->job.feed.rate);
-    printf("\n");
-}
-
-/* What its threads do, and what it would take that none waits for them. */
-static void print_loader(const QnPlanTable *t, const QnOffer *o)
-{
-    const QnFeed *f = &t->job.feed;
-    char is[QN_STR_NUMBER], would[QN_STR_NUMBER];
-    int64_t needed = qn_plan_workers_needed(t, o);
-    if (needed)
-        printf(
-            "  the loader limits it: %g thread%s prepare %s %s a second; the device would do %s, "
-            "which takes %lld (--workers %lld here, data.workers in a recipe)\n",
-            f->workers, f->workers == 1 ? "" : "s", qn_str_si(is, o->items_s), qn_plan_things(t),
-            qn_str_si(would, o->fed_s), (long long)needed, (long long)needed);
-}
-
-/* A given recipe at these settings. */
-static void print_train(const QnPlanTable *t, const QnOffer *o)
-{
-    char settings[QN_PLAN_SETTINGS][QN_PLAN_SETTING];
-    if (!t->subject.recipe || !t->job.train)
-        return;
-    int n = qn_plan_recipe_settings(o, settings);
-    printf("  quern train %s --set", t->subject.recipe->path);
-    for (int i = 0; i < n; i++)
-        printf(" %s", settings[i]);
-    printf("\n");
-}
-
-static const char *why_best(const QnPlanTable *t, const QnOffer *o)
-{
-    const QnJob *job = &t->job;
-    if (!(o->usd_per_hour > 0))
-        return "the fastest; no price is known";
-    if (job->deadline_s > 0)
-        return job->budget_usd > 0 ? "the cheapest within deadline and budget"
-                                   : "the cheapest that meets the deadline";
-    if (job->budget_usd > 0)
-        return "the cheapest within the budget";
-    return job->power_w > 0 ? "the cheapest within the power" : "the cheapest";
-}
-
-/* A deadline that is only just met is missed as often as not. */
-static void print_chance(const QnPlanTable *t, const QnOffer *o)
-{
-    const QnJob *job = &t->job;
-    const QnOffer *safe = NULL;
-    char name[QN_PLAN_NAME], usd[QN_STR_NUMBER];
-    double chance = qn_advice_chance(job, o);
-    if (!(job->deadline_s > 0))
-        return;
-    printf("  %.0f %% likely to meet the deadline", 100 * chance);
-    for (int i = 0; i < t->n && chance < 0.9; i++) {
-        const QnOffer *other = &t->offers[i];
-        if (qn_advice_of(job, other, 1).best < 0 || qn_advice_chance(job, other) < 0.9)
-            continue;
-        if (!safe || (other->usd > 0 && other->usd < safe->usd))
-            safe = other;
-    }
-    if (safe)
-        printf("; %s is %.0f %%, for %s USD", qn_plan_name(safe, name),
-               100 * qn_advice_chance(job, safe), qn_plan_usd_text(safe->usd, usd));
-    printf("\n");
-}
-
-static void print_best(const QnPlanTable *t, const QnOffer *o)
-{
-    char name[QN_PLAN_NAME], time[QN_STR_NUMBER], low[QN_STR_NUMBER], high[QN_STR_NUMBER],
-        usd[QN_STR_NUMBER];
-    double hours_low = o->hours * o->items_s / o->high_s,
-           hours_high = o->hours * o->items_s / o->low_s;
-    if (t->job.items > 0) {
-        printf("\ntake %s: %s (%s to %s), %.3g kWh", qn_plan_name(o, name),
-               qn_plan_span(o->hours, time), qn_plan_span(hours_low, low),
-               qn_plan_span(hours_high, high), o->kwh);
-        if (o->usd > 0)
-            printf(", %s USD (%s)", qn_plan_usd_text(o->usd, usd), o->rented ? "rented" : "owned");
-        if (o->outlay > o->usd)
-            printf(", %s to pay at once", qn_plan_usd_text(o->outlay, usd));
-    } else {
-        printf("\ntake %s: %s %s a second", qn_plan_name(o, name), qn_str_si(time, o->items_s),
-               qn_plan_things(t));
-        if (o->usd_per_hour > 0)
-            printf(", %.3g USD a million (%s)", o->usd_per_hour / (3.6e-3 * o->items_s),
-                   o->rented ? "rented" : "owned");
-    }
-    printf(": %s; limited by %s\n", why_best(t, o), qn_offer_limit(o));
-    print_chance(t, o);
-    if (qn_offer_is_tight(o))
-        printf("  its memory is tight: up to %.3g GiB of %.4g may be needed; a smaller --batch is "
-               "safer\n",
-               o->memory_high / GIB, o->card->memory_gb);
-    print_settings(t, o);
-    print_loader(t, o);
-    print_train(t, o);
-    if (t->job.generate)
-        printf(
-            "  answers of %lld tokens to prompts of %lld: the first token after %.3g ms, then one "
-            "in %.3g ms for each of the batch\n",
-            (long long)t->job.generate, (long long)t->job.prompt, 1e3 * o->first_s,
-            1e3 * o->token_s);
-    print_memory(o);
-}
-
-static void print_other(const QnPlanTable *t, const char *what, const QnOffer *o)
-{
-    char name[QN_PLAN_NAME], text[QN_STR_NUMBER], usd[QN_STR_NUMBER];
-    printf("%s is %s: %s %s a second", what, qn_plan_name(o, name), qn_str_si(text, o->items_s),
-           qn_plan_things(t));
-    if (t->job.items > 0) {
-        printf(", %s", qn_plan_span(o->hours, text));
-        if (o->usd > 0)
-            printf(", %s USD", qn_plan_usd_text(o->usd, usd));
-    }
-    printf("\n");
-}
-
-/* The fastest; and where the best would have to be bought, the cheapest that can be rented. */
-static void print_others(const QnPlanTable *t, const QnOffer *best)
-{
-    QnAdvice a = qn_advice_of(&t->job, t->offers, t->n);
-    const QnOffer *rented = NULL;
-    for (int i = 0; i < t->n && best->usd_per_hour > 0 && !best->rented; i++) {
-        const QnOffer *o = &t->offers[i];
-        if (o->rented && qn_advice_of(&t->job, o, 1).best == 0 &&
-            (!rented || o->usd_per_hour * rented->items_s < rented->usd_per_hour * o->items_s))
-            rented = o;
-    }
-    if (rented)
-        print_other(t, "the cheapest to rent", rented);
-    if (a.fastest >= 0 && &t->offers[a.fastest] != best)
-        print_other(t, t->job.budget_usd > 0 ? "the fastest within the budget" : "the fastest",
-                    &t->offers[a.fastest]);
-}
-
 /* ---- all ---- */
+
+static void add_money(QnStr *out, const QnMoney *m)
+{
+    qn_str_printf(out, "bought: used %g years at %.0f %% of their hours, sold for %.0f %%; ",
+                  m->years, 100 * m->utilisation, 100 * m->residual);
+    if (m->host > 0)
+        qn_str_printf(out, "%g times the device's price with its computer", m->host);
+    else
+        qn_str_printf(out, "with its computer 2 times the device's price (desktop), 1.5 (server)");
+    qn_str_printf(out, "; electricity %g USD a kWh at the plug, PUE %g\n", m->electricity, m->pue);
+}
 
 void qn_plan_print_money(const QnMoney *m)
 {
-    printf("bought: used %g years at %.0f %% of their hours, sold for %.0f %%; ", m->years,
-           100 * m->utilisation, 100 * m->residual);
-    if (m->host > 0)
-        printf("%g times the device's price with its computer", m->host);
-    else
-        printf("with its computer 2 times the device's price (desktop), 1.5 (server)");
-    printf("; electricity %g USD a kWh at the plug, PUE %g\n", m->electricity, m->pue);
+    QnStr text = { 0 };
+    add_money(&text, m);
+    qn_columns_fold(qn_str_text(&text), stdout);
+    qn_str_fini(&text);
 }
 
-static void print_head(const QnPlanTable *t)
+static void add_head(QnStr *out, const QnPlanTable *t)
 {
     const QnJob *job = &t->job;
     char n[QN_STR_NUMBER];
-    printf("%s, %s under %s", job->model->name, job->train ? "training" : "inference",
-           qn_tier_name(job->tier));
+    qn_str_printf(out, "%s, %s under %s", job->model->name, job->train ? "training" : "inference",
+                  qn_tier_name(job->tier));
     if (job->items > 0) {
-        printf(": %s %s", qn_str_si(n, job->items), qn_plan_things(t));
+        qn_str_printf(out, ": %s %s", qn_str_si(n, job->items), qn_plan_things(t));
         if (job->epochs > 0)
-            printf(" in %.4g epoch%s", job->epochs, job->epochs == 1 ? "" : "s");
+            qn_str_printf(out, " in %.4g epoch%s", job->epochs, job->epochs == 1 ? "" : "s");
     }
     if (job->evaluation > 0)
-        printf(", and %.2g of the time for evaluation", job->evaluation);
+        qn_str_printf(out, ", and %.2g of the time for evaluation", job->evaluation);
     if (job->model->family->sequence > 0 && !job->generate && !t->subject.recipe &&
         !t->subject.onnx)
-        printf("; sequences of %lld",
-               (long long)(job->sequence ? job->sequence : job->model->family->sequence));
-    printf("; speed: %s a second\n", qn_plan_things(t));
+        qn_str_printf(out, "; sequences of %lld",
+                      (long long)(job->sequence ? job->sequence : job->model->family->sequence));
+    qn_str_printf(out, "; speed: %s a second\n", qn_plan_things(t));
     if (t->subject.recipe && !t->subject.has_data)
-        printf("its data set is not here: %s\n", t->subject.no_data);
+        qn_str_printf(out, "its data set is not here: %s\n", t->subject.no_data);
+}
+
+/* What the table's mark means, where it has one. */
+static void add_marks(QnStr *out, const QnPlanTable *t)
+{
+    bool any = false;
+    for (int i = 0; i < t->n; i++)
+        any |= !t->offers[i].error[0] && t->offers[i].cost.fits &&
+               qn_advice_of(&t->job, &t->offers[i], 1).best < 0;
+    qn_str_add(out, any ? "!: over the limit\n" : "");
+}
+
+/* Below the table. */
+static void add_answer(QnStr *out, const QnArgs *a, const QnPlanTable *t)
+{
+    const QnOffer *best = qn_plan_best(t);
+    bool fits = false;
+    for (int i = 0; i < t->n; i++)
+        fits |= !t->offers[i].error[0] && t->offers[i].cost.fits;
+    if (!fits) {
+        qn_plan_add_remedies(out, a, t);
+        return;
+    }
+    add_marks(out, t);
+    if (best) {
+        qn_str_add(out,
+                   t->more_found ? "\nno single device is within all limits, several are:" : "");
+        qn_plan_add_best(out, t, best);
+        qn_plan_add_others(out, t, best);
+    }
+    qn_plan_add_cluster_hint(out, a, t, best);
+    add_money(out, &t->job.money);
+}
+
+/* Prints and empties it. */
+static QnStatus say(QnStr *text)
+{
+    QnStatus st = text->st;
+    if (st == QN_OK)
+        qn_columns_fold(qn_str_text(text), stdout);
+    qn_str_fini(text);
+    return st;
 }
 
 QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t)
 {
-    const QnOffer *best = qn_plan_best(t);
-    bool fits = false;
+    QnStr text = { 0 };
     if (a->json || a->text[QN_PLAN_CSV])
         return qn_plan_rows(a, t);
-    print_head(t);
+    add_head(&text, t);
+    QN_TRY(say(&text));
     QN_TRY(print_table(t));
-    for (int i = 0; i < t->n; i++)
-        fits |= !t->offers[i].error[0] && t->offers[i].cost.fits;
-    if (!fits) {
-        qn_plan_print_remedies(a, t);
-        return QN_OK;
-    }
-    if (best) {
-        if (t->more_found)
-            printf("\nno single device is within all limits, several are:");
-        print_best(t, best);
-        print_others(t, best);
-    }
-    qn_plan_print_cluster_hint(a, t, best);
-    qn_plan_print_money(&t->job.money);
-    return QN_OK;
+    add_answer(&text, a, t);
+    return say(&text);
 }

@@ -10,18 +10,18 @@ static void put_memory(QnSink *s, const QnOffer *o)
 {
     const QnMemoryTerms *m = &o->memory;
     qn_sink_bool(s, "fits", o->cost.fits);
-    qn_sink_number(s, "memory_bytes", o->cost.memory_bytes);
-    qn_sink_number(s, "memory_low_bytes", o->memory_low);
-    qn_sink_number(s, "memory_high_bytes", o->memory_high);
-    qn_sink_number(s, "room_bytes", qn_offer_room(o));
+    qn_sink_bytes(s, "memory_bytes", o->cost.memory_bytes);
+    qn_sink_bytes(s, "memory_low_bytes", o->memory_low);
+    qn_sink_bytes(s, "memory_high_bytes", o->memory_high);
+    qn_sink_bytes(s, "room_bytes", qn_offer_room(o));
     qn_sink_text(s, "largest_term", o->term);
-    qn_sink_number(s, "weights_bytes", m->weights);
-    qn_sink_number(s, "gradients_bytes", m->gradients);
-    qn_sink_number(s, "optimizer_bytes", m->optimizer);
-    qn_sink_number(s, "activations_bytes", m->activations);
-    qn_sink_number(s, "cache_bytes", o->cache);
-    qn_sink_number(s, "workspace_bytes", m->workspace);
-    qn_sink_number(s, "reserve_bytes", o->cost.reserve_bytes);
+    qn_sink_bytes(s, "weights_bytes", m->weights);
+    qn_sink_bytes(s, "gradients_bytes", m->gradients);
+    qn_sink_bytes(s, "optimizer_bytes", m->optimizer);
+    qn_sink_bytes(s, "activations_bytes", m->activations);
+    qn_sink_bytes(s, "cache_bytes", o->cache);
+    qn_sink_bytes(s, "workspace_bytes", m->workspace);
+    qn_sink_bytes(s, "reserve_bytes", o->cost.reserve_bytes);
 }
 
 static void put_job(QnSink *s, const QnJob *job, const QnOffer *o)
@@ -72,6 +72,7 @@ static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
     }
     if (job->items > 0)
         put_job(s, job, o);
+    qn_sink_bool(s, "within_limits", qn_advice_of(job, o, 1).best == 0);
     if (s->how != QN_SINK_JSON)
         qn_sink_text(s, "error", o->error);
 }
@@ -80,6 +81,8 @@ static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
 static QnStatus put_row(QnSink *s, const QnJob *job, const QnOffer *o, const char *remedy)
 {
     qn_sink_begin(s);
+    if (s->how == QN_SINK_JSON)
+        qn_sink_text(s, "type", "offer");
     qn_sink_text(s, "device", o->card->name);
     qn_sink_int(s, "count", o->n_cards);
     put_offer(s, job, o);
@@ -109,6 +112,7 @@ static QnStatus put_advice(const QnPlanTable *t)
     const QnOffer *best = qn_plan_best(t);
     char name[QN_PLAN_NAME];
     qn_sink_begin(&s);
+    qn_sink_text(&s, "type", "advice");
     qn_sink_text(&s, "model", t->job.model->name);
     qn_sink_text(&s, "task", t->job.train ? "train" : "infer");
     qn_sink_text(&s, "stack", qn_tier_name(t->job.tier));

@@ -62,6 +62,14 @@ void qn_sink_int(QnSink *s, const char *name, int64_t value)
         put_cell(s, s->how == QN_SINK_HEAD ? name : text);
 }
 
+void qn_sink_bytes(QnSink *s, const char *name, double value)
+{
+    if (value >= 0 && value < 9e18)
+        qn_sink_int(s, name, (int64_t)ceil(value));
+    else
+        qn_sink_number(s, name, value);
+}
+
 void qn_sink_bool(QnSink *s, const char *name, bool value)
 {
     if (s->how == QN_SINK_JSON)

@@ -191,7 +191,8 @@ static void print_best(const Upgrade *u)
     char name[QN_PLAN_NAME], was[QN_STR_NUMBER], is[QN_STR_NUMBER];
     QnStr time = { 0 };
     if (!best) {
-        printf("\nnothing here is faster%s\n", u->n ? " within the limits" : "");
+        if (!u->n)
+            printf("\nnothing here is faster\n");
         return;
     }
     put_time(&time, m, best->u.hours);
@@ -210,9 +211,38 @@ static void print_best(const Upgrade *u)
     qn_str_fini(&time);
 }
 
+/* Faster ones there are, but none within the limits: the least that each would have to be. */
+static QnStatus refuse(const Upgrade *u)
+{
+    const QnJob *job = &u->table.job;
+    const Candidate *cheap = NULL, *frugal = NULL;
+    QnStr text = { 0 };
+    for (int i = 0; i < u->n; i++) {
+        const Candidate *c = &u->list[i];
+        bool money = !(job->budget_usd > 0) || (c->u.price > 0 && c->u.net <= job->budget_usd);
+        bool power = !(job->power_w > 0) || c->offer->cost.power_w <= job->power_w;
+        if (power && !money && c->u.price > 0 && (!cheap || c->u.net < cheap->u.net))
+            cheap = c;
+        if (money && !power && (!frugal || c->offer->cost.power_w < frugal->offer->cost.power_w))
+            frugal = c;
+    }
+    if (cheap)
+        qn_str_printf(&text, "; --budget %.0f would do (%s)", ceil(cheap->u.net),
+                      cheap->offer->card->name);
+    if (frugal)
+        qn_str_printf(&text, "; --power %.0f would do (%s)", ceil(frugal->offer->cost.power_w),
+                      frugal->offer->card->name);
+    QnStatus st = text.st == QN_OK
+                      ? qn_fail(QN_EUSAGE, "nothing that is faster is within the limits%s",
+                                text.n ? qn_str_text(&text) : "; both would have to move")
+                      : text.st;
+    qn_str_fini(&text);
+    return st;
+}
+
 static QnStatus print(const Upgrade *u)
 {
-    QnColumns c = { .column = columns, .n = COLUMNS };
+    QnColumns c = { .column = columns, .n = COLUMNS, .least = 20 };
     const QnMoney *m = &u->table.job.money;
     QnStatus st = QN_OK;
     print_head(u);
@@ -279,6 +309,8 @@ static int run(QnArgs *a)
         st = find_candidates(&u);
     if (st == QN_OK)
         st = a->json || a->text[QN_PLAN_CSV] ? print_rows(a, &u) : print(&u);
+    if (st == QN_OK && u.n && !u.list[0].within)
+        st = refuse(&u);
     qn_free(u.list);
     qn_plan_table_close(&u.table);
     return st == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, NULL);

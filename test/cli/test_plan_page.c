@@ -144,7 +144,7 @@ static int compare(const char *json)
             continue;
         assert_true(attribute(row, "throughput") == qn_json_double(speed));
         assert_true(attribute(row, "step-ms") == qn_json_double(qn_json_find(o, "step_ms")));
-        assert_true(attribute(row, "memory-bytes") ==
+        assert_true(ceil(attribute(row, "memory-bytes")) ==
                     qn_json_double(qn_json_find(o, "memory_bytes")));
         const char *dot = strstr(strstr(page, "id=\"front-desc\""), key);
         const QnJson *usd = qn_json_find(o, "usd");

@@ -145,12 +145,42 @@ needed=$(sed -n 's/.*(--workers \([0-9]*\) here.*/\1/p' "$out")
 expect 0 "take" $photos "RTX 3060" --workers "$needed"
 absent "the loader limits"
 
+# ---- what is over a limit, and more than the work is worth ----
+
+job="resnet50 --samples 1.28M --epochs 90"
+"$quern" plan $job --gpu "RTX 4090,H100 SXM5" --deadline 12h >"$out" 2>&1
+grep -q "^RTX 4090 .*h[0-9]*m ! " "$out" && grep -q "^H100 .*h[0-9]*m   " "$out" ||
+    { echo "no mark:"; head -4 "$out"; failed=1; }
+expect 0 "!: over the limit" $job --gpu "RTX 4090,H100 SXM5" --deadline 12h
+expect 0 "take" $job --gpu "H100 SXM5" --deadline 12h
+absent "!: over the limit"
+expect 0 '"within_limits": false' $job --gpu "RTX 4090,H100 SXM5" --deadline 12h --json
+expect 0 '"within_limits": true' $job --gpu "RTX 4090,H100 SXM5" --deadline 12h --json
+expect 0 '{"type": "advice"' $job --gpu "H100 SXM5" --json
+grep -q '_bytes": [0-9]*\.' "$out" && { echo "parts of bytes"; failed=1; }
+expect 2 "--power" upgrade resnet50 --from "RTX 3060" --gpu "RTX 4090" --power 100
+expect 2 "--budget" upgrade resnet50 --from "RTX 3060" --gpu "RTX 4090" --budget 10
+expect 2 "!" edge resnet18 --gpu "Jetson Orin Nano 8GB" --fps 1e6
+expect 0 '"within_limits": true' edge resnet18 --gpu "Jetson Orin Nano 8GB" --json
+expect 0 "a single one is as fast" bert_large --batch 8 --gpu "RTX 4090:8"
+expect 0 "the data set has 1000" resnet50 --samples 1000 --batch 256 --gpu "H100 SXM5:8"
+expect 0 "it does not fit: it takes" gpt3_175b --explain T4
+expect 2 "cannot be both" resnet50 --gpu T4 --html "$dir/both" --write-recipe "$dir/both"
+
 # ---- narrow tables ----
 
 COLUMNS=80 "$quern" plan resnet50 --samples 1.28M --epochs 90 >"$out" 2>&1
-head -2 "$out" | tail -1 | grep -q "batch.*cost" || { echo "80 columns:"; head -2 "$out"; failed=1; }
-awk 'NR == 2 { table = 1 } /^$/ { table = 0 } table && length > 83 { exit 1 }' "$out" ||
+grep -q "^device .*batch.*cost" "$out" || { echo "80 columns:"; head -3 "$out"; failed=1; }
+awk '/^device / { table = 1 } /^$/ { table = 0 } table && length > 83 { exit 1 }' "$out" ||
     { echo "wider than 80 columns"; failed=1; }
 COLUMNS=60 "$quern" plan resnet50 --gpu "Apple M2 Ultra" --samples 1e6 >"$out" 2>&1
 grep -q "^Apple M2 Ultra.*cannot\|^Apple M2 Ultra.*[….]" "$out" || { head -4 "$out"; failed=1; }
+# Lines are folded at words; what is to be copied is not.
+COLUMNS=60 "$quern" plan llama2_7b --tokens 1e9 --gpu "H100 SXM5,T4,V100" >"$out" 2>&1
+awk 'length > 60 && !/ quern / && !/%/ { print; bad = 1 } END { exit bad }' "$out" ||
+    { echo "wider than 60 columns"; failed=1; }
+COLUMNS=60 "$quern" plan llama2_7b --tokens 1e9 --gpu "H200 SXM,T4" | tr -s ' \n' ' ' >"$out.folded"
+COLUMNS=999 "$quern" plan llama2_7b --tokens 1e9 --gpu "H200 SXM,T4" | tr -s ' \n' ' ' >"$out"
+folded=$(sed 's/.*take //' "$out.folded") whole=$(sed 's/.*take //' "$out")
+[ "$folded" = "$whole" ] || { echo "folding changes words:"; echo "$folded"; echo "$whole"; failed=1; }
 exit $failed
