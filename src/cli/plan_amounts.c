@@ -129,6 +129,11 @@ static QnStatus set_amounts(const QnArgs *a, int option, QnCatalogue *c, size_t 
         }
         if (st == QN_OK)
             st = read_size(name_of(a, option), equals ? equals + 1 : part, &usd);
+        if (st == QN_OK && !(usd > 0))
+            st = qn_fail(QN_EUSAGE,
+                         "%s: expected an amount above 0; what is there and paid for costs its "
+                         "electricity: --buy --residual 1",
+                         name_of(a, option));
         for (int i = 0; st == QN_OK && i < c->n_cards; i++)
             if (!card || card == &c->cards[i])
                 memcpy((char *)&c->cards[i] + offset, &usd, sizeof usd);

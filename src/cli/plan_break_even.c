@@ -39,7 +39,8 @@ typedef struct BreakEven {
     QnMoney money;
     QnCatalogue catalogue;
     Row *rows;
-    int n, unpriced;
+    int n, priced, unpriced;
+    bool named; /* devices by --gpu: none of them is left out */
     time_t start;
 } BreakEven;
 
@@ -81,9 +82,15 @@ static void add_row(BreakEven *b, const QnCard *card, int n, const QnOffer *o)
     r.purchase = qn_money_purchase(m, card);
     r.rent = card->cloud_usd;
     r.hours = qn_money_break_even(m, card, r.kw);
-    if (isnan(r.hours))
-        b->unpriced++;
-    else
+    bool known = !isnan(r.hours);
+    b->priced += known;
+    b->unpriced += !known;
+    if (!known && b->named)
+        r.error = card->price_usd > 0 ? "its rent is not known: --hourly"
+                  : card->cloud_usd > 0
+                      ? "its price is not known: --price"
+                      : "neither its price nor its rent is known: --price, --hourly";
+    if (known || b->named)
         b->rows[b->n++] = r;
 }
 
@@ -125,7 +132,7 @@ static int by_hours(const void *pa, const void *pb)
     const Row *a = pa, *b = pb;
     if (!a->error != !b->error)
         return a->error ? 1 : -1;
-    if (a->hours != b->hours)
+    if (a->hours != b->hours && !isnan(a->hours) && !isnan(b->hours))
         return a->hours < b->hours ? -1 : 1;
     return strcmp(a->card->name, b->card->name);
 }
@@ -242,7 +249,7 @@ static QnStatus print(const BreakEven *b)
     QN_TRY(st);
     if (b->n == 1 && !b->rows[0].error)
         QN_TRY(print_curve(b, &b->rows[0]));
-    if (b->unpriced)
+    if (b->unpriced && !b->named)
         printf("%d devices of which rent or price is not known are left out; --hourly and --price "
                "give them\n",
                b->unpriced);
@@ -257,22 +264,25 @@ static QnStatus print(const BreakEven *b)
 
 static QnStatus put_row(QnSink *s, const BreakEven *b, const Row *r)
 {
-    char date[16];
-    date_of(b, r->hours, date);
+    char date[16] = "";
+    bool known = !isnan(r->hours);
+    if (known)
+        date_of(b, r->hours, date);
     qn_sink_begin(s);
     qn_sink_text(s, "device", r->card->name);
     qn_sink_int(s, "count", r->n);
-    qn_sink_number(s, "purchase_usd", r->n * r->purchase);
-    qn_sink_number(s, "own_usd", own_cost(b, r, 0));
-    qn_sink_number(s, "rent_usd_per_hour", r->n * r->rent);
+    qn_sink_usd(s, "purchase_usd", r->n * r->purchase);
+    qn_sink_number(s, "own_usd", r->purchase > 0 ? own_cost(b, r, 0) : NAN);
+    qn_sink_usd(s, "rent_usd_per_hour", r->n * r->rent);
     qn_sink_number(s, "electricity_usd_per_hour", r->n * r->power_usd);
     qn_sink_number(s, "break_even_hours", r->hours);
     qn_sink_number(s, "break_even_months", months_of(&b->money, r->hours));
     qn_sink_text(s, "break_even_date", date);
-    if (r->job_hours > 0) {
-        qn_sink_number(s, "job_hours", r->job_hours);
-        qn_sink_text(s, "cheaper", verdict(r));
+    if (b->table.job.items > 0) {
+        qn_sink_number(s, "job_hours", r->job_hours > 0 ? r->job_hours : NAN);
+        qn_sink_text(s, "cheaper", known && r->job_hours > 0 ? verdict(r) : "");
     }
+    qn_sink_text(s, "error", r->error ? r->error : "");
     return qn_sink_end(s);
 }
 
@@ -283,8 +293,7 @@ static QnStatus print_rows(const QnArgs *a, const BreakEven *b)
         QN_TRY(put_row(&s, b, &b->rows[0]));
     s.how = a->json ? QN_SINK_JSON : QN_SINK_CSV;
     for (int i = 0; i < b->n; i++)
-        if (!b->rows[i].error)
-            QN_TRY(put_row(&s, b, &b->rows[i]));
+        QN_TRY(put_row(&s, b, &b->rows[i]));
     return QN_OK;
 }
 
@@ -292,11 +301,12 @@ static QnStatus answer(const QnArgs *a, BreakEven *b)
 {
     QN_TRY(qn_plan_money(a, &b->money));
     QN_TRY(read_start(a, &b->start));
+    b->named = a->text[QN_PLAN_GPU] && strcmp(a->text[QN_PLAN_GPU], "all") != 0;
     b->rows = qn_alloc_array(QN_PLAN_MOST, sizeof *b->rows);
     if (!b->rows)
         return QN_ENOMEM;
     QN_TRY(a->n_positional ? with_model(a, b) : without_model(a, b));
-    if (!b->n)
+    if (!b->priced)
         return qn_fail(QN_EUSAGE,
                        "of none of these devices both rent and price are known; --hourly "
                        "and --price give them");

@@ -25,8 +25,8 @@ static const QnOption options[] = {
     [FROM] = QN_PLAN_TEXT("--from", "NAME[:N]", "the device that is there"),
     [RESALE] =
         QN_PLAN_TEXT("--resale", "USD",
-                     "what that is sold for; default: --residual of its price after --years, "
-                     "and the same share again for as many more"),
+                     "what that is sold for; default: of desktop devices 84 % of the price a year "
+                     "as a guess, of others --residual after --years"),
 };
 
 typedef struct Candidate {
@@ -38,6 +38,7 @@ typedef struct Candidate {
 typedef struct Upgrade {
     QnPlanTable table;
     QnOffer from;
+    bool guessed;               /* the resale */
     double resale, usd_an_item; /* renting the work of an item */
     Candidate *list;
     int n;
@@ -59,7 +60,11 @@ static QnStatus price_from(const QnArgs *a, Upgrade *u)
         return qn_fail(QN_EUSAGE, "say which device is there: --from \"RTX 3060\"");
     QN_TRY(qn_plan_device(&t->catalogue, "--from", a->text[FROM], &card, &n));
     QN_TRY(qn_offer_price(t->counts, &t->job, card, n, &t->coefs, &u->from));
-    u->resale = n * qn_money_resale(&t->job.money, card, years_since(card->year));
+    QnMoney money = t->job.money;
+    if (a->text[QN_PLAN_RESIDUAL])
+        money.resale = pow(money.residual, 1 / money.years);
+    u->resale = n * qn_money_resale(&money, card, years_since(card->year));
+    u->guessed = !a->text[RESALE];
     return qn_plan_number(a, RESALE, u->resale, &u->resale);
 }
 
@@ -181,7 +186,7 @@ static void print_head(const Upgrade *u)
     else
         printf("%s a second at batch %lld in %s, %.0f W", qn_str_si(rate, o->items_s),
                (long long)o->batch, qn_numbers_name(o->numbers), o->cost.power_w);
-    printf("; sold for %.0f USD\n", u->resale);
+    printf("; sold for %.0f USD%s\n", u->resale, u->guessed ? " as a guess: --resale USD" : "");
 }
 
 static void print_best(const Upgrade *u)

@@ -72,5 +72,7 @@ double qn_money_break_even(const QnMoney *m, const QnCard *card, double kw)
 
 double qn_money_resale(const QnMoney *m, const QnCard *card, double years)
 {
-    return card->price_usd * pow(m->residual, years / m->years);
+    bool sold_on = !strcmp(card->kind, "consumer") || !strcmp(card->kind, "workstation");
+    double a_year = m->resale > 0 ? m->resale : sold_on ? 0.84 : pow(m->residual, 1 / m->years);
+    return card->price_usd * pow(a_year, years);
 }

@@ -17,7 +17,9 @@ typedef struct QnMoney {
     double years;       /* a bought device is used */
     double utilisation; /* share of their hours that it works */
     double residual;    /* share of the price that it is sold for then */
-    double host; /* price with its share of a computer over that of the device; 0: by class */
+    double resale; /* share of the price that a year leaves on the market of used devices; 0: by
+                    * kind */
+    double host;   /* price with its share of a computer over that of the device; 0: by class */
 } QnMoney;
 
 QnMoney qn_money_default(void);
@@ -38,8 +40,8 @@ double qn_money_rate(const QnMoney *m, const QnCard *card, double kw, bool *rent
 /* Hours of use after which a bought device, sold for its residual value, has cost what renting it
  * would have; HUGE_VAL: never, NaN: price or rent is not known. */
 double qn_money_break_even(const QnMoney *m, const QnCard *card, double kw);
-/* What the device is worth after so many years: the residual share of its price at m->years, the
- * same share of that at twice as many, and so on. */
+/* What the device is worth after so many years, by m->resale of its price a year; 0 there: by its
+ * kind. */
 double qn_money_resale(const QnMoney *m, const QnCard *card, double years);
 
 #endif

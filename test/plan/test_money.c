@@ -57,8 +57,14 @@ static void test_break_even(void **state)
     card.cloud_usd = 0.06; /* less than its electricity */
     assert_true(isinf(qn_money_break_even(&m, &card, 0.45)));
     assert_true(isnan(qn_money_break_even(&m, &server, 0.45)));
-    /* 40 % after two years, 16 % after four */
-    assert_near(qn_money_resale(&money, &desktop, 4), 1600 * 0.16);
+    /* a desktop's device is sold on; a server's keeps 40 % after two years, 16 % after four */
+    card = desktop;
+    assert_near(qn_money_resale(&money, &card, 1), 1600 * 0.84);
+    card.kind = "datacenter";
+    assert_near(qn_money_resale(&money, &card, 4), 1600 * 0.16);
+    m = money;
+    m.resale = 0.5;
+    assert_near(qn_money_resale(&m, &desktop, 2), 1600 * 0.25);
 }
 
 static void test_ranges(void **state)

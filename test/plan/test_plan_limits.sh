@@ -125,4 +125,17 @@ expect 2 "no option --taks; did you mean --task?" resnet50 --taks infer
 "$quern" plan resnet50 --batch 8 --gpu "RTX 4090,rtx4090,T4,RTX 4090" --csv >"$out"
 [ "$(grep -c 'RTX 4090' "$out")" = 1 ] || { echo "one device stands there more than once"; failed=1; }
 
+# ---- money that is not known, or guessed ----
+
+expect 2 "--hourly: expected an amount above 0" resnet50 --gpu T4 --hourly 0
+expect 2 "--price: expected an amount above 0" resnet50 --gpu T4 --price T4=0
+expect 0 "own" resnet50 --batch 8 --gpu T4 --buy --residual 1
+expect 0 "its rent is not known: --hourly" break-even --gpu "T4,RTX 3060"
+expect 0 '"error": "its rent is not known: --hourly"' break-even --gpu "T4,RTX 3060" --json
+expect 0 "RTX 3060 12GB,1,658," break-even --gpu "T4,RTX 3060" --csv
+expect 2 "of none of these devices" break-even --gpu "RTX 3060"
+expect 0 " as a guess: --resale USD" upgrade resnet50 --batch 8 --from "RTX 3060" --gpu "RTX 4090"
+expect 0 "sold for 100 USD" upgrade resnet50 --batch 8 --from "RTX 3060" --gpu "RTX 4090" --resale 100
+lacks "as a guess"
+
 exit $failed
