@@ -6,9 +6,17 @@
 
 #include "base/json.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static char program_out[1 << 18], program_err[1 << 16];
+
+/* Whether /dev/full is there and is what it says: where it is not, writing makes a file of it. */
+QN_UNUSED static bool has_full_device(void)
+{
+    struct stat s;
+    return !stat("/dev/full", &s) && S_ISCHR(s.st_mode);
+}
 
 QN_UNUSED static const char *program_path(void)
 {
