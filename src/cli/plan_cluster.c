@@ -229,6 +229,9 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
     QN_TRY(qn_plan_money(a, &p->money));
     job->kw = device_kw(p, p->card);
     job->usd_hour = usd_hour(p, p->card);
+    bool rented;
+    if (qn_money_rate(&p->money, p->card, job->kw, &rented) > 0 && !rented)
+        p->purchase_usd = qn_money_purchase(&p->money, p->card);
     return read_batch(a, p);
 }
 
@@ -248,11 +251,19 @@ static QnStatus search(QnClusterPlan *p)
     return QN_OK;
 }
 
+double qn_cluster_outlay(const QnClusterPlan *p, const QnClusterPoint *at)
+{
+    if (!(p->purchase_usd > 0) || !(at->usd > 0))
+        return at->usd;
+    return at->n * (p->purchase_usd + at->hours * qn_money_electricity(&p->money, p->job.kw));
+}
+
 static bool is_within(const QnClusterPlan *p, const QnClusterPoint *at)
 {
     return at->found && at->hours > 0 &&
            (!(p->deadline_s > 0) || 3600 * at->hours <= p->deadline_s) &&
-           (!(p->budget_usd > 0) || (at->usd > 0 && at->usd <= p->budget_usd));
+           (!(p->budget_usd > 0) ||
+            (qn_cluster_outlay(p, at) > 0 && qn_cluster_outlay(p, at) <= p->budget_usd));
 }
 
 static void advise(QnClusterPlan *p)

@@ -19,6 +19,7 @@ typedef struct QnClusterPlan {
     const QnCard *card;
     QnClusterJob job;
     QnMoney money;
+    double purchase_usd; /* of a device with its computer, where it is bought; 0: it is rented */
     double deadline_s, budget_usd; /* 0: none */
     const QnClusterPoint *advised; /* the cheapest within both; NULL: there is none */
     int counts_of[QN_CLUSTER_MOST + 1], n_counts;
@@ -30,6 +31,9 @@ typedef struct QnClusterPlan {
     QnClusterPoint other_point;
 } QnClusterPlan;
 
+/* What is paid for the run: rent, or the whole price and electricity; 0: not known. This is what a
+ * budget is compared with. */
+double qn_cluster_outlay(const QnClusterPlan *p, const QnClusterPoint *at);
 QnStatus qn_cluster_print(const QnArgs *a, const QnClusterPlan *p, bool csv);
 
 #endif

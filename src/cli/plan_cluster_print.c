@@ -198,15 +198,25 @@ static void print_best(const QnClusterPlan *p)
                qn_str_si(write, cheap->kwh), cheap->n, qn_str_si(interval, fast->kwh), fast->n);
 }
 
+static void print_legend(void)
+{
+    printf("DP: data parallel, TP: tensor, CP: context, PP: pipeline (xN: N parts of each device "
+           "interleaved), ZeRO: its stage,\nmb: micro-batch, full or selective: what is computed "
+           "again; effic.: speed a device over that of the first row\n");
+}
+
 /* Under limits: what is within them, or which one to relax and by how much. */
 static void print_advice(const QnClusterPlan *p)
 {
     char layout[LAYOUT], a[QN_PLAN_NAME], usd[QN_STR_NUMBER];
     const QnClusterPoint *fast = NULL, *cheap = NULL;
     if (p->advised) {
-        printf("within the limits: %d devices, %s: %s, $%s\n", p->advised->n,
+        printf("within the limits: %d devices, %s: %s, $%s", p->advised->n,
                layout_text(&p->advised->layout, layout),
                qn_plan_time_text(3600 * p->advised->hours, a), qn_str_si(usd, p->advised->usd));
+        if (p->purchase_usd > 0)
+            printf(", $%s to pay at once", qn_str_si(usd, qn_cluster_outlay(p, p->advised)));
+        printf("\n");
         return;
     }
     for (int i = 0; i < p->n_counts; i++) {
@@ -214,15 +224,17 @@ static void print_advice(const QnClusterPlan *p)
         if (!at->found || !(at->hours > 0))
             continue;
         bool in_time = !(p->deadline_s > 0) || 3600 * at->hours <= p->deadline_s;
-        bool in_money = !(p->budget_usd > 0) || (at->usd > 0 && at->usd <= p->budget_usd);
-        if (in_time && (!cheap || at->usd < cheap->usd))
+        bool in_money = !(p->budget_usd > 0) ||
+                        (qn_cluster_outlay(p, at) > 0 && qn_cluster_outlay(p, at) <= p->budget_usd);
+        if (in_time && (!cheap || qn_cluster_outlay(p, at) < qn_cluster_outlay(p, cheap)))
             cheap = at;
         if (in_money && (!fast || at->hours < fast->hours))
             fast = at;
     }
     printf("no number of devices is within the limits");
-    if (cheap && p->budget_usd > 0)
-        printf("; --budget %.4g would do (%d devices)", cheap->usd, cheap->n);
+    if (cheap && cheap->usd > 0 && p->budget_usd > 0)
+        printf("; --budget %s would do (%d devices)",
+               qn_plan_amount(ceil(qn_cluster_outlay(p, cheap)), usd), cheap->n);
     if (fast && p->deadline_s > 0)
         printf("; --deadline %s would do (%d devices)", qn_plan_time_text(3600 * fast->hours, a),
                fast->n);
@@ -377,6 +389,7 @@ QnStatus qn_cluster_print(const QnArgs *a, const QnClusterPlan *p, bool csv)
     }
     if (a->json || csv)
         return QN_OK;
+    print_legend();
     if (!any) {
         print_none(p);
         return QN_OK;

@@ -41,6 +41,16 @@ static double latency_of(const QnOffer *o)
     return o->token_s > 0 ? o->token_s : o->cost.step_s;
 }
 
+static double low_ms(const QnOffer *o)
+{
+    return 1e3 * latency_of(o) * o->cost.low_s / o->cost.step_s;
+}
+
+static double high_ms(const QnOffer *o)
+{
+    return 1e3 * latency_of(o) * o->cost.high_s / o->cost.step_s;
+}
+
 /* 0: the data sheet has no power. */
 static double frames_a_joule(const QnOffer *o)
 {
@@ -150,7 +160,7 @@ static QnStatus add_row(QnColumns *c, const Edge *e, const QnOffer *o, QnRowStyl
     const QnJob *job = &e->table.job;
     double part = o->cost.memory_bytes / qn_offer_room(o);
     QnStr *cell = qn_columns_row(c, style, o->error[0] ? o->error : NULL);
-    char rate[QN_STR_NUMBER];
+    char rate[QN_STR_NUMBER], high[QN_STR_NUMBER];
     if (!cell)
         return QN_ENOMEM;
     qn_str_add(&cell[DEVICE], o->card->name);
@@ -158,16 +168,15 @@ static QnStatus add_row(QnColumns *c, const Edge *e, const QnOffer *o, QnRowStyl
         return QN_OK;
     qn_str_add(&cell[NUMBERS], qn_numbers_name(o->numbers));
     if (!o->cost.fits) {
-        qn_str_printf(&cell[MEMORY], "no: %.3gx, %s", part, o->term);
+        qn_str_printf(&cell[MEMORY], "no: %.3g times what it has, mostly %s", part, o->term);
         c->row[c->rows - 1].last = MEMORY;
         return QN_OK;
     }
     qn_str_printf(&cell[MEMORY], "%.0f %%", 100 * part);
-    qn_str_printf(&cell[TIME], "%.3g ms", 1e3 * latency_of(o));
+    qn_str_printf(&cell[TIME], "%s ms", qn_plan_amount(1e3 * latency_of(o), rate));
     qn_str_add(&cell[TIME], is_fast(e, o) ? "" : " !");
-    qn_str_printf(&cell[RANGE], "%.3g to %.3g",
-                  1e3 * latency_of(o) * o->cost.low_s / o->cost.step_s,
-                  1e3 * latency_of(o) * o->cost.high_s / o->cost.step_s);
+    qn_str_printf(&cell[RANGE], "%s to %s", qn_plan_amount(low_ms(o), rate),
+                  qn_plan_amount(high_ms(o), high));
     qn_str_add(&cell[FRAMES], qn_str_si(rate, frames_of(o)));
     qn_str_add(&cell[FRAMES], keeps_up(e, o) ? "" : " !");
     qn_str_printf(&cell[WATTS], "%.3g", o->cost.power_w);
@@ -183,6 +192,7 @@ static QnStatus add_row(QnColumns *c, const Edge *e, const QnOffer *o, QnRowStyl
 static QnStatus refuse(const Edge *e)
 {
     const QnOffer *all = e->table.offers, *fast = NULL;
+    char time[QN_STR_NUMBER];
     for (int i = 0; i < e->table.n; i++)
         if (can(&all[i]) && (!fast || latency_of(&all[i]) < latency_of(fast)))
             fast = &all[i];
@@ -193,9 +203,10 @@ static QnStatus refuse(const Edge *e)
                        e->table.job.model->name);
     return qn_fail(
         QN_EUSAGE,
-        "none of these devices is within all limits (! in the table); the fastest is %s: %.3g ms, "
+        "none of these devices is within all limits (! in the table); the fastest is %s: %s ms, "
         "%.3g frames a second, %.3g W",
-        fast->card->name, 1e3 * latency_of(fast), frames_of(fast), fast->cost.power_w);
+        fast->card->name, qn_plan_amount(1e3 * latency_of(fast), time), frames_of(fast),
+        fast->cost.power_w);
 }
 
 static QnStatus print(const Edge *e)
@@ -217,10 +228,11 @@ static QnStatus print(const Edge *e)
     if (e->best < 0)
         return refuse(e);
     const QnOffer *o = &t->offers[e->best];
-    printf("\ntake %s: %.3g ms (%.3g to %.3g) in %s, %.3g W, %.3g frames a joule: %s\n",
-           o->card->name, 1e3 * latency_of(o), 1e3 * latency_of(o) * o->cost.low_s / o->cost.step_s,
-           1e3 * latency_of(o) * o->cost.high_s / o->cost.step_s, qn_numbers_name(o->numbers),
-           o->cost.power_w, frames_a_joule(o),
+    char time[QN_STR_NUMBER], low[QN_STR_NUMBER], high[QN_STR_NUMBER];
+    printf("\ntake %s: %s ms (%s to %s) in %s, %.3g W, %.3g frames a joule: %s\n", o->card->name,
+           qn_plan_amount(1e3 * latency_of(o), time), qn_plan_amount(low_ms(o), low),
+           qn_plan_amount(high_ms(o), high), qn_numbers_name(o->numbers), o->cost.power_w,
+           frames_a_joule(o),
            e->latency_ms > 0 || e->fps > 0 ? "the cheapest that does it"
                                            : "the most work for its energy");
     return QN_OK;
@@ -234,10 +246,8 @@ static QnStatus put_row(QnSink *s, const Edge *e, const QnOffer *o)
     qn_sink_bool(s, "fits", can(o));
     qn_sink_number(s, "memory_bytes", o->cost.memory_bytes);
     qn_sink_number(s, "latency_ms", can(o) ? 1e3 * latency_of(o) : NAN);
-    qn_sink_number(s, "latency_low_ms",
-                   can(o) ? 1e3 * latency_of(o) * o->cost.low_s / o->cost.step_s : NAN);
-    qn_sink_number(s, "latency_high_ms",
-                   can(o) ? 1e3 * latency_of(o) * o->cost.high_s / o->cost.step_s : NAN);
+    qn_sink_number(s, "latency_low_ms", can(o) ? low_ms(o) : NAN);
+    qn_sink_number(s, "latency_high_ms", can(o) ? high_ms(o) : NAN);
     qn_sink_number(s, "frames_per_second", can(o) ? frames_of(o) : NAN);
     qn_sink_number(s, "power_w", can(o) ? o->cost.power_w : NAN);
     qn_sink_number(s, "frames_per_joule", can(o) ? frames_a_joule(o) : NAN);

@@ -217,13 +217,23 @@ static QnStatus read_job(const QnArgs *a, QnPlanTable *t)
 static QnStatus find_batch(QnPlanTable *t)
 {
     const QnCount *count;
-    QnCountRequest two = { .train = t->job.train, .batch = 2, .image = t->job.image };
-    if (!t->subject.onnx || t->job.batch)
+    int64_t asked = t->job.batch, holds = t->subject.file_batch;
+    QnCountRequest r = { .train = t->job.train,
+                         .batch = asked ? asked : 2,
+                         .image = t->job.image,
+                         .sequence = t->job.sequence };
+    if (!t->subject.onnx || asked == holds)
         return QN_OK;
-    QnStatus st = qn_counts_get(t->counts, t->job.model, &two, &count);
-    if (st != QN_OK && st != QN_ENOMEM)
-        t->job.batch = t->subject.file_batch;
-    return st == QN_ENOMEM ? st : QN_OK;
+    QnStatus st = qn_counts_get(t->counts, t->job.model, &r, &count);
+    if (st == QN_OK || st == QN_ENOMEM)
+        return st;
+    r.batch = holds;
+    if (!asked)
+        t->job.batch = holds;
+    else if (qn_counts_get(t->counts, t->job.model, &r, &count) == QN_OK)
+        return qn_fail(QN_EUSAGE, "--batch: the shapes in %s hold a batch of %lld alone",
+                       t->job.model->name, (long long)holds);
+    return QN_OK; /* what is wrong with it otherwise is said when it is priced */
 }
 
 QnStatus qn_plan_table_open(QnPlanTable *t, const QnArgs *a)

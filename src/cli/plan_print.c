@@ -52,7 +52,7 @@ static void put_fit(QnStr *cell, const QnOffer *o)
     if (o->cost.fits)
         qn_str_printf(cell, "%.0f %%%s", 100 * part, qn_offer_is_tight(o) ? " tight" : "");
     else
-        qn_str_printf(cell, "no: %.3gx, %s", part, o->term);
+        qn_str_printf(cell, "no: %.3g times what it has, mostly %s", part, o->term);
 }
 
 /* "0.0012", "7.84", "12345" */

@@ -49,6 +49,8 @@ static void add_settings(QnStr *out, const QnPlanTable *t, const QnOffer *o)
     qn_str_printf(out, ", %s%s%s", qn_numbers_name(o->numbers),
                   o->recompute ? ", recomputed activations" : "",
                   o->offload ? ", optimizer in the host's memory" : "");
+    if (t->job.weight_bits > 0)
+        qn_str_printf(out, ", weights of %.3g bits", t->job.weight_bits);
     if (o->cap > 0 && o->cap < 1)
         qn_str_printf(out, ", each device held to %.0f W", o->cap * o->card->tdp_w);
     if (o->n_cards > 1)
