@@ -195,7 +195,8 @@ static void add_head(QnStr *out, const QnPlanTable *t)
                       (long long)(job->sequence ? job->sequence : job->model->family->sequence));
     qn_str_printf(out, "; speed: %s a second\n", qn_plan_things(t));
     if (t->subject.recipe && !t->subject.has_data)
-        qn_str_printf(out, "its data set is not here: %s\n", t->subject.no_data);
+        qn_str_printf(out, "its data set is not here: %s%s\n", t->subject.no_data,
+                      job->items > 0 ? "" : "; --samples N gives the time and cost of the run");
 }
 
 /* What the table's mark means, where it has one. */

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "cli/onnx_plan.h"
 #include "cli/plan_graph.h"
+#include "cli/plan_options.h"
 #include "train/form.h"
 
 #include <stdio.h>
@@ -35,8 +36,11 @@ static bool spec_of_run(QnPlanSubject *s)
 
 static QnStatus ask_for(const QnPlanSubject *s, const char *option, const char *what)
 {
-    return qn_fail(QN_EUSAGE, "%s: its data set is not here (%s): give %s, %s", s->recipe->path,
-                   s->no_data, option, what);
+    const QnArgs *a = s->args;
+    bool sized = !a->command->options[QN_PLAN_SAMPLES].name || a->text[QN_PLAN_SAMPLES];
+    return qn_fail(QN_EUSAGE, "%s: its data set is not here (%s): give %s, %s%s", s->recipe->path,
+                   s->no_data, option, what,
+                   sized ? "" : "; and --samples N for the time and cost of the run");
 }
 
 /* What the recipe says of data that are not here, and what options add to that. */

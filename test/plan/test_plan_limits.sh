@@ -138,4 +138,21 @@ expect 0 " as a guess: --resale USD" upgrade resnet50 --batch 8 --from "RTX 3060
 expect 0 "sold for 100 USD" upgrade resnet50 --batch 8 --from "RTX 3060" --gpu "RTX 4090" --resale 100
 lacks "as a guess"
 
+# ---- a recipe whose data are not here ----
+
+cat >"$dir/photos.yaml" <<END
+task: classify
+data: {format: folder, train: not-here, images: {resize: 64, crop: 56}}
+model: {name: resnet, depth: 18}
+train: {epochs: 4, batch: 32, lr: 0.1}
+END
+expect 2 "; and --samples N for the time and cost" "$dir/photos.yaml"
+expect 2 "give --classes N" "$dir/photos.yaml" --samples 5k
+lacks "and --samples"
+expect 0 "; --samples N gives the time and cost" "$dir/photos.yaml" --classes 2 --gpu T4
+expect 0 "its data set is not here" "$dir/photos.yaml" --classes 2 --gpu T4 --samples 5k
+lacks "--samples N"
+expect 2 "give --classes N" cluster "$dir/photos.yaml" --gpu T4
+lacks "--samples"
+
 exit $failed
