@@ -58,6 +58,7 @@ static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
     qn_sink_number(s, "throughput_low", o->low_s);
     qn_sink_number(s, "throughput_high", o->high_s);
     qn_sink_number(s, "mfu", o->cost.mfu);
+    qn_sink_number(s, "peak_flops", o->cost.peak_flops); /* that this is a share of */
     qn_sink_text(s, "limit", o->error[0] ? "" : qn_offer_limit(o));
     qn_sink_number(s, "power_w", o->cost.power_w);
     qn_sink_number(s, "power_limit_w", (o->cap > 0 ? o->cap : 1) * o->card->tdp_w);

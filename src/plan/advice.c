@@ -98,8 +98,8 @@ QnStatus qn_advice_more_cards(QnCounts *counts, const QnJob *job, const QnOffer 
 {
     *found = false;
     for (int i = 0; i < n; i++) {
-        if (offers[i].n_cards > 1 || !is_usable(&offers[i]))
-            continue;
+        if (offers[i].n_cards > 1 || offers[i].error[0])
+            continue; /* what does not fit alone may be shared */
         for (int cards = 2; cards <= 8; cards *= 2) {
             QnOffer o;
             QN_TRY(qn_offer_price(counts, job, offers[i].card, cards, k, &o));

@@ -113,6 +113,7 @@ QnStatus qn_cost_steps(const QnCount *prompt, const QnCount *c, double times,
 /* One kernel of it, as qn_cost_step reckons; the device must have a peak rate. */
 typedef struct QnWorkCost {
     double compute_s, memory_s, launch_s; /* each alone */
+    double flops;                         /* that one device really does of it */
     double seconds;
     QnLimit limit;
 } QnWorkCost;

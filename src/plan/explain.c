@@ -58,14 +58,57 @@ int qn_explain_memory(const QnOffer *offer, QnMemoryTerm terms[QN_MEMORY_TERMS])
 
 /* ---- where the time goes ---- */
 
-static void add(QnExplainPart *to, const QnWork *w, const QnWorkCost *c)
+static void set_part(QnExplainPart *p, const QnWork *w, const QnWorkCost *c, double ways)
 {
-    to->kind = w->kind;
-    to->count += w->count;
-    to->seconds += w->count * c->seconds;
-    to->flops += w->count * w->flops;
-    to->bytes += w->count * (w->read + w->written);
-    to->by_limit[c->limit] += w->count * c->seconds;
+    *p = (QnExplainPart){ .work = w,
+                          .kind = w->kind,
+                          .count = w->count,
+                          .seconds = w->count * c->seconds,
+                          .flops = w->count * w->flops / ways,
+                          .done = w->count * c->flops,
+                          .bytes = w->count * (w->read + w->written) / ways };
+    p->by_limit[c->limit] = p->seconds;
+}
+
+static void scale_part(QnExplainPart *p, double by)
+{
+    p->seconds *= by;
+    for (int i = 0; i < QN_LIMITS; i++)
+        p->by_limit[i] *= by;
+}
+
+/* The step is held to the peak rate as a whole, and so is each kernel here: what it takes longer
+ * for that, the others take less. */
+static void hold_to_peak(QnExplainPart *parts, int64_t n, double peak)
+{
+    double others = 0, excess = 0;
+    for (int64_t i = 0; i < n && peak > 0; i++) {
+        double least = parts[i].done / peak;
+        if (parts[i].seconds < least)
+            excess += least - parts[i].seconds;
+        else
+            others += parts[i].seconds - least;
+    }
+    if (!(excess > 0) || excess >= others)
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        double least = parts[i].done / peak, more = parts[i].seconds - least;
+        if (parts[i].seconds > 0)
+            scale_part(&parts[i],
+                       (least + QN_MAX(0, more) * (1 - excess / others)) / parts[i].seconds);
+    }
+}
+
+static void add(QnExplainPart *to, const QnExplainPart *p)
+{
+    to->kind = p->kind;
+    to->count += p->count;
+    to->seconds += p->seconds;
+    to->flops += p->flops;
+    to->done += p->done;
+    to->bytes += p->bytes;
+    for (int i = 0; i < QN_LIMITS; i++)
+        to->by_limit[i] += p->by_limit[i];
 }
 
 static void finish(QnExplainPart *p, const QnOffer *o)
@@ -75,7 +118,7 @@ static void finish(QnExplainPart *p, const QnOffer *o)
             p->limit = (QnLimit)i;
     if (!(p->seconds > 0))
         return;
-    p->flop_share = o->cost.peak_flops > 0 ? p->flops / p->seconds / o->cost.peak_flops : 0;
+    p->flop_share = o->cost.peak_flops > 0 ? p->done / p->seconds / o->cost.peak_flops : 0;
     p->byte_share = p->bytes / p->seconds / (1e9 * o->card->bandwidth_gbs);
 }
 
@@ -98,12 +141,13 @@ static QnStatus split(QnExplain *e, const QnCoefs *k)
     for (int64_t i = 0; i < c->n_work; i++) {
         const QnWork *w = &c->work[i];
         QnWorkCost cost = qn_cost_work(w, &r, k);
-        QnExplainPart *part = &e->parts[e->n_parts++];
-        *part = (QnExplainPart){ .work = w };
-        add(part, w, &cost);
-        finish(part, &e->offer);
-        add(&e->kinds[w->kind], w, &cost);
+        set_part(&e->parts[e->n_parts++], w, &cost, QN_MAX(r.ways, 1));
         in_kernels += w->count * cost.seconds;
+    }
+    hold_to_peak(e->parts, e->n_parts, e->offer.cost.peak_flops);
+    for (int64_t i = 0; i < e->n_parts; i++) {
+        add(&e->kinds[e->parts[i].kind], &e->parts[i]);
+        finish(&e->parts[i], &e->offer);
     }
     for (int i = 0; i < QN_WORK_KINDS; i++) {
         e->kinds[i].kind = (QnWorkKind)i;

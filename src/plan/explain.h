@@ -10,9 +10,10 @@ typedef struct QnExplainPart {
     QnWorkKind kind;
     const QnWork *work; /* borrowed from the count; NULL: of all kernels of the kind */
     double count, seconds, flops, bytes;
+    double done;                /* of the flops, as fewer multiplications may do (Winograd) */
     double by_limit[QN_LIMITS]; /* seconds; the largest says what holds it back */
     QnLimit limit;
-    double flop_share, byte_share; /* of the data sheet's peak rate and bandwidth */
+    double flop_share, byte_share; /* of the data sheet's peak rate (done) and bandwidth */
 } QnExplainPart;
 
 /* What a device's memory goes to: the terms add up to offer->cost.memory_bytes. */

@@ -206,8 +206,11 @@ void qn_cost_add(QnCostSum *sum, const QnCostItem *items, int64_t n, const QnCos
 
 QnWorkCost qn_cost_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *k)
 {
-    if (r->card->calib)
-        return qn_calib_work(r->card->calib, w);
+    if (r->card->calib) {
+        QnWorkCost here = qn_calib_work(r->card->calib, w);
+        here.flops = w->flops;
+        return here;
+    }
     QnEffects e;
     QnCostItem item = item_of(w, r);
     qn_effects_of(k, r, &e);
@@ -219,6 +222,8 @@ QnWorkCost qn_cost_work(const QnWork *w, const QnCostRequest *r, const QnCoefs *
     QnWorkCost c = { .compute_s = p.compute * scale,
                      .memory_s = p.memory * scale,
                      .launch_s = launch * scale,
+                     .flops = w->flops / QN_MAX(r->ways, 1) /
+                              (item.winograd ? k->all[QN_COEF_WINOGRAD] : 1),
                      .seconds = (p.seconds + gap) * scale,
                      .limit = p.compute > p.memory ? QN_LIMIT_COMPUTE : QN_LIMIT_MEMORY };
     if (launch > p.seconds + gap)

@@ -2,6 +2,7 @@
 #include "plan/fixture.h"
 
 #include "plan/advice.h"
+#include "plan/explain.h"
 #include "quern/plan.h"
 
 #include <math.h>
@@ -300,4 +301,39 @@ static void test_cpu_answers(void **state)
     QnOffer o = price(*state, &job, "Core i9-13900K", 1);
     assert_int_equal(o.cost.limit, QN_LIMIT_MEMORY);
     assert_true(o.items_s > 0.6 * 18.27 && o.items_s < 1.4 * 18.27);
+}
+
+/* The parts of a step add up to it, and none does more than the units can. */
+static void test_explained_parts(void **state)
+{
+    Fixture *f = *state;
+    QnJob job = job_of("gpt2");
+    job.batch = 8;
+    QnOffer o = price(f, &job, "RTX 4090", 1);
+    QnExplain e;
+    assert_ok(qn_explain_init(&e, f->counts, &job, &o, &f->coefs));
+    double sum = e.link_s + e.rest_s, kinds = sum;
+    for (int64_t i = 0; i < e.n_parts; i++) {
+        sum += e.parts[i].seconds;
+        assert_true(e.parts[i].seconds > 0 && e.parts[i].flop_share <= 1 + 1e-9);
+    }
+    for (int i = 0; i < QN_WORK_KINDS; i++)
+        kinds += e.kinds[i].seconds;
+    assert_true(fabs(sum / e.step_s - 1) < 1e-9 && fabs(kinds / e.step_s - 1) < 1e-9);
+    qn_explain_fini(&e);
+}
+
+/* Several may do what one has no room for. */
+static void test_more_that_share(void **state)
+{
+    Fixture *f = *state;
+    QnJob job = job_of("llama2_7b");
+    job.batch = 0;
+    job.items = 1e9;
+    job.deadline_s = 30 * 86400;
+    QnOffer one = price(f, &job, "H100 SXM5 80GB", 1), more;
+    bool found;
+    assert_false(one.cost.fits);
+    assert_ok(qn_advice_more_cards(f->counts, &job, &one, 1, &f->coefs, &more, &found));
+    assert_true(found && more.shard && more.n_cards > 1 && more.cost.fits);
 }
