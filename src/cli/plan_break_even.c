@@ -271,9 +271,9 @@ static QnStatus put_row(QnSink *s, const BreakEven *b, const Row *r)
     qn_sink_begin(s);
     qn_sink_text(s, "device", r->card->name);
     qn_sink_int(s, "count", r->n);
-    qn_sink_usd(s, "purchase_usd", r->n * r->purchase);
+    qn_sink_known(s, "purchase_usd", r->n * r->purchase);
     qn_sink_number(s, "own_usd", r->purchase > 0 ? own_cost(b, r, 0) : NAN);
-    qn_sink_usd(s, "rent_usd_per_hour", r->n * r->rent);
+    qn_sink_known(s, "rent_usd_per_hour", r->n * r->rent);
     qn_sink_number(s, "electricity_usd_per_hour", r->n * r->power_usd);
     qn_sink_number(s, "break_even_hours", r->hours);
     qn_sink_number(s, "break_even_months", months_of(&b->money, r->hours));

@@ -1,9 +1,9 @@
 /* quern plan devices, quern plan models: what there is. */
 #include "cli/plan.h"
+#include "cli/plan_sink.h"
 
 #include "base/file.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -12,42 +12,28 @@ enum { CHECK = QN_PLAN_OWN, NAMES };
 
 /* ---- devices ---- */
 
-/* The catalogue has 0 for what no data sheet says. */
-static void put_known(QnJsonWriter *w, const char *name, double value)
+static QnStatus put_card(QnSink *s, const QnCard *card)
 {
-    qn_json_put_double(w, name, value > 0 ? value : NAN);
-}
-
-static QnStatus json_card(const QnCard *card)
-{
-    QnStr text = { 0 };
-    QnJsonWriter w;
-    qn_json_begin(&w, &text, 0);
-    qn_json_open_object(&w);
-    qn_json_put_string(&w, "name", card->name);
-    qn_json_put_string(&w, "vendor", card->vendor);
-    qn_json_put_string(&w, "arch", card->arch);
-    qn_json_put_string(&w, "class", card->kind);
-    put_known(&w, "year", card->year);
-    qn_json_put_double(&w, "memory_gb", card->memory_gb);
-    qn_json_put_double(&w, "bandwidth_gbs", card->bandwidth_gbs);
-    put_known(&w, "fp32_tflops", card->fp32);
-    put_known(&w, "tf32_tflops", card->tf32);
-    put_known(&w, "fp16_tflops", card->fp16);
-    put_known(&w, "bf16_tflops", card->bf16);
-    put_known(&w, "fp8_tflops", card->fp8);
-    put_known(&w, "int8_tops", card->int8);
-    put_known(&w, "tdp_w", card->tdp_w);
-    put_known(&w, "price_usd", card->price_usd);
-    put_known(&w, "cloud_usd_per_hour", card->cloud_usd);
-    qn_json_put_string(&w, "notes", card->notes);
-    qn_json_put_string(&w, "source", card->source);
-    qn_json_close(&w);
-    QnStatus st = qn_json_end(&w);
-    if (st == QN_OK)
-        qn_cli_print_json(&text);
-    qn_str_fini(&text);
-    return st;
+    qn_sink_begin(s);
+    qn_sink_text(s, "name", card->name);
+    qn_sink_text(s, "vendor", card->vendor);
+    qn_sink_text(s, "arch", card->arch);
+    qn_sink_text(s, "class", card->kind);
+    qn_sink_known(s, "year", card->year);
+    qn_sink_known(s, "memory_gb", card->memory_gb);
+    qn_sink_known(s, "bandwidth_gbs", card->bandwidth_gbs);
+    qn_sink_known(s, "fp32_tflops", card->fp32);
+    qn_sink_known(s, "tf32_tflops", card->tf32);
+    qn_sink_known(s, "fp16_tflops", card->fp16);
+    qn_sink_known(s, "bf16_tflops", card->bf16);
+    qn_sink_known(s, "fp8_tflops", card->fp8);
+    qn_sink_known(s, "int8_tops", card->int8);
+    qn_sink_known(s, "tdp_w", card->tdp_w);
+    qn_sink_known(s, "price_usd", card->price_usd);
+    qn_sink_known(s, "cloud_usd_per_hour", card->cloud_usd);
+    qn_sink_text(s, "notes", card->notes);
+    qn_sink_text(s, "source", card->source);
+    return qn_sink_end(s);
 }
 
 static void print_card(const QnCard *card)
@@ -80,22 +66,33 @@ static QnStatus no_match(const QnArgs *a, const char *what)
                    a->positional[0], a->n_positional > 1 ? " and the other words" : "", what);
 }
 
+/* The first row of CSV stands under its header. */
+static QnStatus put_card_row(QnSink *s, const QnCard *card)
+{
+    if (s->how == QN_SINK_HEAD) {
+        QN_TRY(put_card(s, card));
+        s->how = QN_SINK_CSV;
+    }
+    return put_card(s, card);
+}
+
 static QnStatus list_cards(const QnArgs *a, const QnCatalogue *c)
 {
-    bool names = a->text[NAMES] != NULL;
+    bool names = a->text[NAMES] != NULL, rows = a->json || a->text[QN_PLAN_CSV];
+    QnSink s = { .how = a->json ? QN_SINK_JSON : QN_SINK_HEAD };
     int n = 0;
     for (int i = 0; i < c->n_cards; i++) {
         const QnCard *card = &c->cards[i];
         const char *const fields[] = { card->name, card->vendor, card->arch, card->kind };
         if (!is_wanted(a, fields, QN_COUNT(fields)))
             continue;
-        if (!n++ && !a->json && !names)
+        if (!n++ && !rows && !names)
             printf("%-28s %-6s %-20s %8s %8s %8s %8s\n", "device", "year", "architecture", "GB",
                    "GB/s", "fp32", "fp16");
         if (names)
             puts(card->name);
-        else if (a->json)
-            QN_TRY(json_card(card));
+        else if (rows)
+            QN_TRY(put_card_row(&s, card));
         else
             print_card(card);
     }
@@ -143,6 +140,7 @@ static int list_devices(QnArgs *a)
 
 static const QnOption device_options[] = {
     QN_PLAN_OPTIONS_DEVICES,
+    [QN_PLAN_CSV] = QN_PLAN_FLAG("--csv", "comma-separated, with a header"),
     [QN_PLAN_JSON] = QN_PLAN_FLAG("--json", "one JSON object a device"),
     [CHECK] = { "--check", 0, QN_OPTION_TEXT, "FILE.csv",
                 "check and list the devices of a file of one's own instead", 0, 0 },
@@ -164,13 +162,26 @@ const QnCommand qn_cmd_plan_devices = {
 
 /* ---- models ---- */
 
-static QnStatus print_model(const QnArgs *a, const QnModel *m)
+static QnStatus put_model(QnSink *s, const QnModel *m)
 {
+    qn_sink_begin(s);
+    qn_sink_text(s, "name", m->name);
+    qn_sink_text(s, "family", m->family->name);
+    qn_sink_known(s, "params_m", m->params);
+    return qn_sink_end(s);
+}
+
+static QnStatus print_model(const QnArgs *a, const QnModel *m, QnSink *s)
+{
+    if (!a->text[NAMES] && (a->json || a->text[QN_PLAN_CSV])) {
+        if (s->how == QN_SINK_HEAD) {
+            QN_TRY(put_model(s, m));
+            s->how = QN_SINK_CSV;
+        }
+        return put_model(s, m);
+    }
     if (a->text[NAMES])
         puts(m->name);
-    else if (a->json)
-        printf("{\"name\": \"%s\", \"family\": \"%s\", \"params_m\": %.6g}\n", m->name,
-               m->family->name, m->params);
     else if (m->params > 0)
         printf("%-28s %-12s %10.5g M parameters\n", m->name, m->family->name, m->params);
     else /* nothing that the count could be checked against */
@@ -181,6 +192,7 @@ static QnStatus print_model(const QnArgs *a, const QnModel *m)
 static int list_models(QnArgs *a)
 {
     const QnModel *m;
+    QnSink s = { .how = a->json ? QN_SINK_JSON : QN_SINK_HEAD };
     QnStatus st = QN_OK;
     int n = 0;
     for (int i = 0; (m = qn_model_at(i)) && st == QN_OK; i++) {
@@ -188,7 +200,7 @@ static int list_models(QnArgs *a)
         if (!is_wanted(a, fields, QN_COUNT(fields)))
             continue;
         n++;
-        st = print_model(a, m);
+        st = print_model(a, m, &s);
     }
     if (!n)
         st = no_match(a, "model");
@@ -196,6 +208,7 @@ static int list_models(QnArgs *a)
 }
 
 static const QnOption model_options[] = {
+    [QN_PLAN_CSV] = QN_PLAN_FLAG("--csv", "comma-separated, with a header"),
     [QN_PLAN_JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a model", 0, 0 },
     [NAMES] = { "--names", 0, QN_OPTION_FLAG, NULL, "names alone", 0, 0 },
 };

@@ -27,12 +27,12 @@ static void put_memory(QnSink *s, const QnOffer *o)
 static void put_job(QnSink *s, const QnJob *job, const QnOffer *o)
 {
     qn_sink_number(s, "hours", o->hours);
-    qn_sink_usd(s, "kwh", o->kwh);
-    qn_sink_usd(s, "usd", o->usd);
-    qn_sink_usd(s, "outlay_usd", o->outlay);
+    qn_sink_known(s, "kwh", o->kwh);
+    qn_sink_known(s, "usd", o->usd);
+    qn_sink_known(s, "outlay_usd", o->outlay);
     if (job->deadline_s > 0)
         qn_sink_number(s, "deadline_chance", qn_advice_chance(job, o));
-    qn_sink_usd(s, "usd_per_epoch", job->epochs > 0 ? o->usd / job->epochs : 0);
+    qn_sink_known(s, "usd_per_epoch", job->epochs > 0 ? o->usd / job->epochs : 0);
 }
 
 static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
@@ -62,7 +62,7 @@ static void put_offer(QnSink *s, const QnJob *job, const QnOffer *o)
     qn_sink_text(s, "limit", o->error[0] ? "" : qn_offer_limit(o));
     qn_sink_number(s, "power_w", o->cost.power_w);
     qn_sink_number(s, "power_limit_w", (o->cap > 0 ? o->cap : 1) * o->card->tdp_w);
-    qn_sink_usd(s, "usd_per_hour", o->usd_per_hour);
+    qn_sink_known(s, "usd_per_hour", o->usd_per_hour);
     if (o->usd_per_hour > 0)
         qn_sink_bool(s, "rented", o->rented);
     else

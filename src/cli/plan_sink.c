@@ -47,7 +47,7 @@ void qn_sink_number(QnSink *s, const char *name, double value)
         put_cell(s, s->how == QN_SINK_HEAD ? name : text);
 }
 
-void qn_sink_usd(QnSink *s, const char *name, double value)
+void qn_sink_known(QnSink *s, const char *name, double value)
 {
     qn_sink_number(s, name, value > 0 ? value : NAN);
 }

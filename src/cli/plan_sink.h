@@ -16,7 +16,7 @@ typedef struct QnSink {
 void qn_sink_begin(QnSink *s);
 void qn_sink_text(QnSink *s, const char *name, const char *value); /* NULL: "" */
 void qn_sink_number(QnSink *s, const char *name, double value);
-void qn_sink_usd(QnSink *s, const char *name, double value);   /* 0: not known, null or empty */
+void qn_sink_known(QnSink *s, const char *name, double value); /* 0: not known, null or empty */
 void qn_sink_bytes(QnSink *s, const char *name, double value); /* whole ones */
 void qn_sink_int(QnSink *s, const char *name, int64_t value);
 void qn_sink_bool(QnSink *s, const char *name, bool value);

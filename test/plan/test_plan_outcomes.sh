@@ -95,6 +95,25 @@ expect 0 '"outlay_usd"' resnet50 --gpu "RTX 4090" --buy --samples 1e6 --json
 "$quern" plan cluster llama2_7b --gpu B300 --gpus 64 --csv >"$out" 2>&1
 grep -q ',,$' "$out" || { echo "cluster: time and price without a job are not empty"; head -2 "$out"; failed=1; }
 
+"$quern" plan devices --csv >"$out" 2>&1
+awk -F, 'NR == 1 { n = NF } END { exit !(NR > 100 && n > 15) }' "$out" || { echo "devices --csv"; head -2 "$out"; failed=1; }
+grep -q "^name,vendor," "$out" || { echo "devices --csv has no header"; failed=1; }
+expect 0 "name,family,params_m" models resnet50 --csv
+expect 0 '"name": "resnet50"' models resnet50 --json
+
+# What cannot be written to stdout is an error in every command.
+full=/dev/full
+[ -c "$full" ] || { full=$dir/full && mknod "$full" c 1 7 2>/dev/null; }
+if [ -c "$full" ]; then
+    for command in devices models "edge resnet18" break-even "resnet50 --gpu T4" \
+        "upgrade resnet50 --from T4" "cluster resnet50 --gpu T4 --gpus 8" "--score $dir/times.csv"; do
+        "$quern" plan $command >"$full" 2>"$out"
+        got=$?
+        [ "$got" = 1 ] && grep -q "cannot write" "$out" ||
+            { echo "quern plan $command to a full device: exit $got"; failed=1; }
+    done
+fi
+
 # ---- what fits, and what is within the limits ----
 
 for command in plan "plan cluster"; do
