@@ -153,7 +153,7 @@ static void draw(QnStr *out, const QnPlanTable *t, Point *p, int n, const bool *
     snprintf(title, sizeof title, "Time against price of %s %s on %d devices", items, unit, n);
     qn_plan_svg_begin(out, "front", WIDTH, HEIGHT, title,
                       "Each dot is a device; those that none beats in both time and price are "
-                      "named and joined by a line.");
+                      "joined by a line, and named where there is room.");
     qn_plan_svg_axes(out, &x, &y);
     draw_stairs(out, p, n, front, &x, &y);
     for (int on_front = 0; on_front < 2; on_front++)

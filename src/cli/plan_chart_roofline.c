@@ -68,14 +68,6 @@ static void draw_roof(QnStr *out, const Roof *r, double peak, const char *class)
                   qn_plan_axis_at(&r->x, ridge), qn_plan_axis_at(&r->y, peak), r->x.to);
 }
 
-/* A text that ends at x, in boxes that labels keep clear of. */
-static void block_text(QnPlanLabels *labels, double x, double y, const char *text)
-{
-    double width = 6.6 * (double)qn_str_columns(text);
-    for (double at = 8; at < width; at += 14)
-        qn_plan_labels_block(labels, x - at, y, 8);
-}
-
 /* The middle of the stretch of the slope that is farthest from all dots. */
 static double clear_place(const QnExplain *e, const Roof *r, double x0, double ridge)
 {
@@ -121,13 +113,13 @@ static void name_roofs(QnStr *out, const QnExplain *e, const Roof *r, QnPlanLabe
     snprintf(text, sizeof text, "%sFLOP/s, %s", qn_str_si(number, r->peak),
              qn_numbers_name(e->offer.numbers));
     qn_plan_svg_text(out, right, qn_plan_axis_at(&r->y, r->peak) - 7, "name", "end", text);
-    block_text(labels, right, qn_plan_axis_at(&r->y, r->peak) - 11, text);
+    qn_plan_labels_block_text(labels, right, qn_plan_axis_at(&r->y, r->peak) - 11, text);
     if (r->plain > 0) {
         snprintf(text, sizeof text, "%sFLOP/s, float32 without tensor cores",
                  qn_str_si(number, r->plain));
         qn_plan_svg_text(out, right, qn_plan_axis_at(&r->y, r->plain) + 16, "name faint", "end",
                          text);
-        block_text(labels, right, qn_plan_axis_at(&r->y, r->plain) + 12, text);
+        qn_plan_labels_block_text(labels, right, qn_plan_axis_at(&r->y, r->plain) + 12, text);
     }
     name_slope(out, e, r, labels);
 }

@@ -193,7 +193,7 @@ enum { LABEL_HEIGHT = 15 };
 
 static double text_width(const char *text)
 {
-    return 7.1 * (double)qn_str_columns(text) + 4;
+    return 7.7 * (double)qn_str_columns(text) + 4; /* bold, of digits and capitals */
 }
 
 static bool is_free(const QnPlanLabels *l, double x0, double y0, double x1, double y1)
@@ -206,10 +206,11 @@ static bool is_free(const QnPlanLabels *l, double x0, double y0, double x1, doub
     return true;
 }
 
-static void take(QnPlanLabels *l, double x0, double y0, double x1, double y1)
+static void take(QnPlanLabels *l, double x0, double y0, double x1, double y1, bool text)
 {
     if (l->n == QN_PLAN_BOXES)
         return;
+    l->box[l->n].text = text;
     l->box[l->n].x0 = x0;
     l->box[l->n].y0 = y0;
     l->box[l->n].x1 = x1;
@@ -218,7 +219,25 @@ static void take(QnPlanLabels *l, double x0, double y0, double x1, double y1)
 
 void qn_plan_labels_block(QnPlanLabels *l, double x, double y, double r)
 {
-    take(l, x - r, y - r, x + r, y + r);
+    take(l, x - r, y - r, x + r, y + r, false);
+}
+
+void qn_plan_labels_block_text(QnPlanLabels *l, double x, double y, const char *text)
+{
+    take(l, x - text_width(text), y - LABEL_HEIGHT / 2.0, x, y + LABEL_HEIGHT / 2.0, true);
+}
+
+/* Whether the line between two points goes through a text. */
+static bool crosses_text(const QnPlanLabels *l, double x0, double y0, double x1, double y1)
+{
+    enum { STEPS = 32 };
+    for (int i = 0; i < l->n; i++)
+        for (int k = 0; l->box[i].text && k <= STEPS; k++) {
+            double x = x0 + (x1 - x0) * k / STEPS, y = y0 + (y1 - y0) * k / STEPS;
+            if (x > l->box[i].x0 && x < l->box[i].x1 && y > l->box[i].y0 && y < l->box[i].y1)
+                return true;
+        }
+    return false;
 }
 
 void qn_plan_labels_block_line(QnPlanLabels *l, double x0, double y0, double x1, double y1)
@@ -244,11 +263,14 @@ bool qn_plan_labels_add(QnPlanLabels *l, QnStr *out, double x, double y, double 
                 cx = x + dx[i] * (0.7 * far + w / 2);
             if (!is_free(l, cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2))
                 continue;
-            take(l, cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2);
+            double from_x = x + dx[i] * r, from_y = y + dy[i] * r, to_x = cx - dx[i] * w / 2,
+                   to_y = cy - dy[i] * (dx[i] ? 0 : h / 2);
+            if (far > r + 12 && crosses_text(l, from_x, from_y, to_x, to_y))
+                continue;
+            take(l, cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2, true);
             if (far > r + 12)
-                qn_str_printf(out, "<path class=\"leader\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
-                              x + dx[i] * r, y + dy[i] * r, cx - dx[i] * w / 2,
-                              cy - dy[i] * (dx[i] ? 0 : h / 2));
+                qn_str_printf(out, "<path class=\"leader\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", from_x,
+                              from_y, to_x, to_y);
             qn_plan_svg_text(out, cx, cy + 4, class, "middle", text);
             return true;
         }

@@ -41,12 +41,15 @@ typedef struct QnPlanLabels {
     bool below;                          /* below their dots, where there is room */
     struct {
         double x0, y0, x1, y1;
+        bool text; /* which lines to other labels do not cross */
     } box[QN_PLAN_BOXES];
     int n;
 } QnPlanLabels;
 
 /* Keeps later labels off a dot. */
 void qn_plan_labels_block(QnPlanLabels *l, double x, double y, double r);
+/* Keeps them off a text that ends at x, with its middle at y, and lines to them too. */
+void qn_plan_labels_block_text(QnPlanLabels *l, double x, double y, const char *text);
 /* Keeps them off a line. */
 void qn_plan_labels_block_line(QnPlanLabels *l, double x0, double y0, double x1, double y1);
 /* A label beside the dot of radius r, further off with a line to it if there is no room; false, and

@@ -164,6 +164,57 @@ static void test_page_of_all_devices(void **state)
     assert_non_null(strstr(page, "id=\"memory-title\""));
 }
 
+/* ---- lines from dots to their names go through no other name ---- */
+
+/* Whether the line is within the middle of a text that is drawn between begin and end. */
+static bool crosses(const char *begin, const char *end, const double line[4])
+{
+    for (const char *at = begin; (at = strstr(at, "<text x=\"")) && at < end; at++) {
+        double x, y;
+        char class[32], anchor[8], text[80];
+        if (sscanf(at,
+                   "<text x=\"%lf\" y=\"%lf\" class=\"%31[^\"]\" text-anchor=\"%7[^\"]\">%79[^<]",
+                   &x, &y, class, anchor, text) != 5 ||
+            strncmp(class, "name", 4) != 0)
+            continue;
+        double width = 6 * (double)strlen(text),
+               left = anchor[0] == 'e' ? x - width : x - width / 2;
+        for (int k = 0; k <= 100; k++) {
+            double px = line[0] + (line[2] - line[0]) * k / 100,
+                   py = line[1] + (line[3] - line[1]) * k / 100;
+            if (px > left && px < left + width && py > y - 8 && py < y)
+                return true;
+        }
+    }
+    return false;
+}
+
+static int check_lines(const char *id)
+{
+    int n = 0;
+    const char *begin = strstr(page, id), *end = begin ? strstr(begin, "</svg>") : NULL;
+    assert_non_null(end);
+    for (const char *at = begin; (at = strstr(at, "class=\"leader\"")) && at < end; at++) {
+        double line[4];
+        assert_int_equal(sscanf(at, "class=\"leader\" d=\"M%lf %lfL%lf %lf", &line[0], &line[1],
+                                &line[2], &line[3]),
+                         4);
+        if (crosses(begin, end, line))
+            fail_msg("%s: a line goes through a name: %.60s", id, at);
+        n++;
+    }
+    return n;
+}
+
+static void test_lines_cross_no_names(void **state)
+{
+    assert_int_equal(run("plan resnet50 --samples 1e6 --explain \"RTX 4090\" --html lines.html"),
+                     0);
+    read_page("lines.html");
+    assert_true(check_lines("id=\"front-title\"") > 0);
+    assert_true(check_lines("id=\"roofline-title\"") > 0);
+}
+
 static void test_pages_of_few_devices(void **state)
 {
     assert_int_equal(run("plan gpt2 --gpu \"RTX 4090\" --html one.html"), 0);
