@@ -10,6 +10,7 @@ static void put_memory(QnSink *s, const QnOffer *o)
 {
     const QnMemoryTerms *m = &o->memory;
     qn_sink_bool(s, "fits", o->cost.fits);
+    qn_sink_bool(s, "tight", qn_offer_is_tight(o));
     qn_sink_bytes(s, "memory_bytes", o->cost.memory_bytes);
     qn_sink_bytes(s, "memory_low_bytes", o->memory_low);
     qn_sink_bytes(s, "memory_high_bytes", o->memory_high);

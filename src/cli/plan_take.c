@@ -69,12 +69,14 @@ static void add_loader(QnStr *out, const QnPlanTable *t, const QnOffer *o)
     char is[QN_STR_NUMBER], would[QN_STR_NUMBER];
     int64_t needed = qn_plan_workers_needed(t, o);
     if (needed)
-        qn_str_printf(
-            out,
-            "  the loader limits it: %g thread%s prepare %s %s a second; the device would do %s, "
-            "which takes %lld (--workers %lld here, data.workers in a recipe)\n",
-            f->workers, f->workers == 1 ? "" : "s", qn_str_si(is, o->items_s), qn_plan_things(t),
-            qn_str_si(would, o->fed_s), (long long)needed, (long long)needed);
+        qn_str_printf(out,
+                      "  the loader limits it: %g thread%s prepare %s %s a second, %.4g each "
+                      "(--loader-rate); the "
+                      "device would do %s, which takes %lld (--workers %lld here, data.workers in "
+                      "a recipe)\n",
+                      f->workers, f->workers == 1 ? "" : "s", qn_str_si(is, o->items_s),
+                      qn_plan_things(t), f->rate, qn_str_si(would, o->fed_s), (long long)needed,
+                      (long long)needed);
 }
 
 /* More devices than the work is worth. */
@@ -119,7 +121,15 @@ static const char *why_best(const QnPlanTable *t, const QnOffer *o)
                                    : "the cheapest that meets the deadline";
     if (job->budget_usd > 0)
         return "the cheapest within the budget";
-    return job->power_w > 0 ? "the cheapest within the power" : "the cheapest";
+    if (job->power_w > 0)
+        return "the cheapest within the power";
+    double fastest = 0;
+    for (int i = 0; i < t->n; i++)
+        if (qn_advice_of(job, &t->offers[i], 1).best == 0)
+            fastest = QN_MAX(fastest, t->offers[i].items_s);
+    return job->items > 0 && fastest > 4 * o->items_s
+               ? "the cheapest, however long it takes (--deadline)"
+               : "the cheapest";
 }
 
 /* A deadline that is only just met is missed as often as not. */

@@ -197,6 +197,12 @@ expect 0 "weights of 4.85 bits" llama2_7b --task infer --generate 8 --precision 
 expect 0 "ms (" edge gpt2 --gpu "Jetson Nano"
 absent "e+03"
 
+expect 0 "the cheapest, however long it takes (--deadline)" resnet50 --samples 1.28M --epochs 90
+expect 0 "take" resnet50 --samples 1.28M --epochs 90 --gpu "H100 SXM5"
+absent "however long"
+expect 0 '"tight": true' llama2_7b --gpu Gaudi3 --batch 1 --json
+expect 0 '"tight": false' resnet18 --gpu T4 --batch 1 --json
+
 # ---- narrow tables ----
 
 COLUMNS=80 "$quern" plan resnet50 --samples 1.28M --epochs 90 >"$out" 2>&1
