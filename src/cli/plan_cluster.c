@@ -215,7 +215,9 @@ static QnStatus read_job(const QnArgs *a, QnClusterPlan *p)
     if (!(job->mtbf_hours > 0) || !(job->training.compression >= 1))
         return qn_fail(QN_EUSAGE, "--mtbf must be above 0, --compression at least 1");
     QN_TRY(read_numbers(a, p->card, &job->training.numbers));
-    if (!(qn_cost_peak(p->card, job->training.numbers) > 0))
+    if (job->training.numbers == QN_NUMBERS_INT8)
+        return qn_fail(QN_EUSAGE, "--precision int8: nothing trains in it");
+    if (!qn_cost_has(p->card, job->training.numbers))
         return qn_fail(QN_EUSAGE, "%s: its data sheet has no rate for %s", p->card->name,
                        qn_numbers_name(job->training.numbers));
     QN_TRY(qn_split_open(&p->split, p->arena, p->counts, model, a->number[QN_PLAN_SEQUENCE],
@@ -295,7 +297,7 @@ static QnStatus search_way_out(QnClusterPlan *p)
         job.training.links = qn_links_of(card, 0);
         job.usd_hour = usd_hour(p, card);
         if (card->memory_gb <= p->card->memory_gb || !(job.usd_hour > 0) ||
-            !(qn_cost_peak(card, job.training.numbers) > 0))
+            !qn_cost_has(card, job.training.numbers))
             continue;
         QN_TRY(qn_cluster_search(&job, most, &at));
         double cost = at.found ? job.usd_hour / at.items_s : 0;

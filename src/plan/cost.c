@@ -73,6 +73,15 @@ double qn_cost_peak(const QnCard *card, QnNumbers p)
     return 0;
 }
 
+bool qn_cost_has(const QnCard *card, QnNumbers p)
+{
+    double rate = p == QN_NUMBERS_FP8    ? card->fp8
+                  : p == QN_NUMBERS_INT8 ? card->int8
+                  : p == QN_NUMBERS_TF32 ? card->tf32
+                                         : qn_cost_peak(card, p);
+    return rate > 0 || card->calib; /* a machine that is here was measured in what it can do */
+}
+
 /* ---- links ---- */
 
 /* Bridges join pairs where the run says that there are any. */

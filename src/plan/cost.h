@@ -154,5 +154,7 @@ double qn_cost_close(const QnCostSum *sum, const QnCount *count, double steps,
 
 /* Peak rate of products, FLOP/s; 0: the data sheet has none. */
 double qn_cost_peak(const QnCard *card, QnNumbers p);
+/* Whether it has the precision itself, and does not fall back to a wider one. */
+bool qn_cost_has(const QnCard *card, QnNumbers p);
 
 #endif

@@ -154,16 +154,11 @@ static QnStatus note_error(QnOffer *o)
     return QN_OK;
 }
 
-/* The peak rates fall back to a wider precision; an offer must not call that by the narrow's name.
- */
+/* An offer must not call what the device falls back to by the narrower precision's name. */
 static QnStatus check_numbers(QnOffer *o)
 {
     const QnCard *card = o->card;
-    double rate = o->numbers == QN_NUMBERS_FP8    ? card->fp8
-                  : o->numbers == QN_NUMBERS_INT8 ? card->int8
-                  : o->numbers == QN_NUMBERS_TF32 ? card->tf32
-                                                  : 1;
-    if (rate > 0 || card->calib) /* a machine that is here was measured in what it can do */
+    if (qn_cost_has(card, o->numbers))
         return QN_OK;
     qn_fail(QN_EUNSUPPORTED, "%s: its data sheet has no rate for %s", card->name,
             qn_numbers_name(o->numbers));

@@ -42,6 +42,9 @@ expect 2 "pytorch runs no nets of images in it" resnet50 --task infer --stack py
     --precision fp8 --gpu "L4"
 expect 0 "take T4" resnet50 --task infer --stack tensorrt --precision int8 --gpu T4 --batch 8
 expect 0 "take L4" bert_large --task infer --stack compiled --precision fp8 --gpu L4 --batch 8
+expect 2 "nothing trains in it" cluster llama2_7b --gpu "A100 SXM4 80GB" --precision int8 --gpus 8
+expect 2 "no rate for fp8" cluster llama2_7b --gpu "A100 SXM4 80GB" --precision fp8 --gpus 8
+expect 0 "fp8" cluster llama2_7b --gpu "H100 SXM5 80GB" --precision fp8 --gpus 8
 
 # ---- a budget for a device is not one for a job ----
 
