@@ -337,3 +337,23 @@ static void test_more_that_share(void **state)
     assert_ok(qn_advice_more_cards(f->counts, &job, &one, 1, &f->coefs, &more, &found));
     assert_true(found && more.shard && more.n_cards > 1 && more.cost.fits);
 }
+
+/* The largest batches of ResNet-50 under PyTorch for 11, 16, 24 and 32 GB (Lambda's benchmarks)
+ * fit, and nearly fill them. */
+static void test_largest_batches(void **state)
+{
+    static const struct {
+        const char *device;
+        int64_t batch;
+    } rows[] = { { "RTX 2080 Ti", 184 },
+                 { "Quadro RTX 5000", 288 },
+                 { "Quadro RTX 6000", 448 },
+                 { "V100 SXM2 32GB", 608 } };
+    for (int i = 0; i < QN_COUNT(rows); i++) {
+        QnJob job = job_of("resnet50");
+        job.tier = QN_TIER_EAGER;
+        job.batch = rows[i].batch;
+        QnOffer o = price(*state, &job, rows[i].device, 1);
+        assert_true(o.cost.fits && o.cost.memory_bytes > 0.85 * qn_offer_room(&o));
+    }
+}
