@@ -62,6 +62,8 @@ void qn_plan_add_cluster_hint(QnStr *out, const QnArgs *a, const QnPlanTable *t,
                               const QnOffer *best);
 /* The table and the recommendation. */
 QnStatus qn_plan_print(const QnArgs *a, QnPlanTable *t);
+/* Writes a file; of a link, what it names. */
+QnStatus qn_plan_write_file(const char *path, const char *text, size_t bytes);
 /* All that is printed of a table: --explain, or the table and its chart; and the file of --html. */
 QnStatus qn_plan_view(const QnArgs *a, const QnCatalogue *c, QnPlanTable *t);
 /* The same as JSON or CSV. */

@@ -3,7 +3,6 @@
 #include "cli/plan_charts.h"
 #include "cli/plan_html_impl.h"
 
-#include "base/file.h"
 #include "base/svg.h"
 
 #include <math.h>
@@ -292,7 +291,7 @@ QnStatus qn_plan_html(const char *path, const QnPlanTable *t, const QnExplain *e
         return qn_fail(QN_EUSAGE, "--html: %s is %s: name a file, such as plan.html", path,
                        S_ISDIR(s.st_mode) ? "a folder" : "no plain file");
     add_page(&page, t, e);
-    QnStatus st = page.st ? page.st : qn_file_write_atomic(path, qn_str_text(&page), page.n);
+    QnStatus st = page.st ? page.st : qn_plan_write_file(path, qn_str_text(&page), page.n);
     qn_str_fini(&page);
     return st;
 }

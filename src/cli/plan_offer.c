@@ -1,6 +1,7 @@
 /* quern plan MODEL: every device priced for a job. */
 #include "cli/plan.h"
 
+#include "base/file.h"
 #include "cli/plan_recipe.h"
 
 #include <math.h>
@@ -287,6 +288,14 @@ static QnStatus price_all(const QnArgs *a, QnPlanTable *t)
         return QN_OK;
     return qn_advice_more_cards(t->counts, &t->job, t->offers, t->n, &t->coefs, &t->more,
                                 &t->more_found);
+}
+
+QnStatus qn_plan_write_file(const char *path, const char *text, size_t bytes)
+{
+    char *real = realpath(path, NULL); /* NULL: it is not there yet */
+    QnStatus st = qn_file_write_atomic(real ? real : path, text, bytes);
+    free(real);
+    return st;
 }
 
 /* What is planned for is never replaced, whatever its path is called. */

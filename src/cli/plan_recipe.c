@@ -1,7 +1,5 @@
 #include "cli/plan_recipe.h"
 
-#include "base/file.h"
-
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -258,7 +256,7 @@ QnStatus qn_plan_recipe_write(const QnArgs *a, const QnPlanTable *t)
             QN_EUSAGE,
             "--write-recipe: nothing fits that a recipe could say, so nothing is written");
     QN_TRY(qn_plan_recipe_print(a, t, o, &text));
-    QnStatus st = qn_file_write_atomic(path, text, strlen(text));
+    QnStatus st = qn_plan_write_file(path, text, strlen(text));
     qn_free(text);
     QN_TRY(st);
     QN_TRY(qn_recipe_open(path, NULL, 0, &check)); /* as quern train will */

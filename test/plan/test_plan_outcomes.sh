@@ -53,6 +53,10 @@ cmp -s "$dir/small.yaml" "$dir/copy.yaml" || { echo "a refused file was changed"
 expect 0 "wrote" $small --write-recipe "$dir/copy.yaml" --force
 cmp -s "$dir/small.yaml" "$dir/copy.yaml" && { echo "--force does not replace"; failed=1; }
 
+ln -s copy.yaml "$dir/to-copy.yaml"
+expect 0 "wrote" $small --write-recipe "$dir/to-copy.yaml" --force --batch 7
+[ -L "$dir/to-copy.yaml" ] && grep -q "batch: 7" "$dir/copy.yaml" || { echo "a link is replaced"; failed=1; }
+
 # As spreadsheets write it: a mark of UTF-8, and carriage returns.
 as_spreadsheets_do()
 {
