@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 16, SWEEPS = 8 };
+enum { ROUNDS = 30, SWEEPS = 12 };
 
 /* ---- linearising ---- */
 
