@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 30, SWEEPS = 12 };
+enum { ROUNDS = 60, SWEEPS = 12 };
 
 /* ---- linearising ---- */
 
