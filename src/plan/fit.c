@@ -225,7 +225,7 @@ static char *new_line(QnFit *f, const char *key, int part, double value, double 
 
 static QnStatus write_effects(QnFit *f, QnStr *table)
 {
-    const double least = 0.01; /* effects that are worth a line */
+    const double least = 0.005; /* effects that are worth a line */
     int64_t n = 0, room = f->n_params + QN_EFFECT_GROUPS * QN_EFFECT_PARTS;
     char **lines = qn_arena_array(f->arena, (size_t)room, sizeof *lines);
     if (!lines)

@@ -147,10 +147,8 @@ static QnStatus add_param(QnFit *f, QnFitParam p)
     return QN_OK;
 }
 
-/* What rests on one or two rows is no effect of a group. */
 static QnStatus add_params(QnFit *f)
 {
-    enum { LEAST_ROWS = 3 };
     for (int c = 0; c < QN_COEF_COUNT; c++) {
         QnCoefInfo info = qn_coef_info(c);
         QnFitParam p = { .coef = c };
@@ -161,7 +159,7 @@ static QnStatus add_params(QnFit *f)
     }
     for (int key = 1 + QN_TIERS + QN_ARCHS; key < f->n_keys; key++)
         for (int part = 0; part < QN_EFFECT_PARTS; part++)
-            if (f->sigma[f->keys[key].group][part] > 0 && f->keys[key].n >= LEAST_ROWS)
+            if (f->sigma[f->keys[key].group][part] > 0)
                 QN_TRY(
                     add_param(f, (QnFitParam){ .key = key, .slot = part, .coef = -1, .sign = 1 }));
     return QN_OK;
