@@ -229,6 +229,9 @@ static void add_answer(QnStr *out, const QnArgs *a, const QnPlanTable *t)
     }
     qn_plan_add_cluster_hint(out, a, t, best);
     add_money(out, &t->job.money);
+    if (t->job.tier == QN_TIER_QUERN)
+        qn_str_add(out, "quern: no figures of it are published, its coefficients are start values; "
+                        "--stack pytorch has been fitted\n");
 }
 
 /* Prints and empties it. */

@@ -205,6 +205,15 @@ static QnStatus print_score(const QnArgs *a, const QnMeasuredSet *set, const QnS
     return QN_OK;
 }
 
+/* Values of the table: of the formulas and of known runs. */
+static int64_t count_lines(const QnCoefs *k)
+{
+    int64_t n = QN_COEF_COUNT;
+    for (size_t i = 0; i < k->effects_bytes; i++)
+        n += k->effects[i] == '\n';
+    return n;
+}
+
 static QnStatus score(const QnArgs *a, const Opened *o)
 {
     const char *text = a->text[QN_PLAN_HOLD_OUT];
@@ -220,6 +229,10 @@ static QnStatus score(const QnArgs *a, const Opened *o)
     QN_TRY(qn_coefs_open(&k));
     QN_TRY(qn_score(&o->set, &k, how, &s));
     QnStatus st = print_score(a, &o->set, &s);
+    if (!a->json && how == QN_HOLD_OUT_NONE)
+        printf("  by %lld coefficients and effects; rows that these were fitted to err less than "
+               "others: see --hold-out\n",
+               (long long)count_lines(&k));
     qn_score_fini(&s);
     return st;
 }
