@@ -6,6 +6,8 @@ source=$1
 quern=$2/quern
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
+echo 'name: a' >"$dir/a.yaml"
+"$quern" explain "$dir/a.yaml" 2>&1 | grep -q 'no libyaml' && { echo "skipped: built without libyaml"; exit 77; }
 export XDG_CACHE_HOME=$dir/cache # what runs leave for later predictions stays here
 out=$dir/out
 failed=0

@@ -22,7 +22,7 @@ typedef struct QnOpencl { /* QnDevice.impl */
     cl_context context;
     cl_command_queue queue; /* in order */
     char name[128];
-    char driver[400]; /* platform, device and driver by version: what binaries are made for */
+    char driver[512]; /* platform, device and driver by version: what binaries are made for */
     char cache[1024]; /* folder of compiled programs; "" where none is kept */
     size_t max_group; /* work items in a group */
     QnOpenclProgram *programs;
