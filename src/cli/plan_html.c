@@ -178,7 +178,7 @@ static void add_front(QnStr *out, const QnPlanTable *t)
 
 static void add_roofline(QnStr *out, const QnExplain *e)
 {
-    char name[80], class[16];
+    char name[80], class[24];
     double without = 0;
     for (int64_t i = 0; i < e->n_parts; i++)
         without += e->parts[i].flops > 0 ? 0 : e->parts[i].seconds;
@@ -206,7 +206,7 @@ static void add_roofline(QnStr *out, const QnExplain *e)
 
 static void add_time(QnStr *out, const QnExplain *e)
 {
-    char time[QN_STR_NUMBER], class[16];
+    char time[QN_STR_NUMBER], class[24];
     qn_str_printf(out,
                   "<section>\n<h2>Where a step's %s go</h2>\n<p class=\"note\">By kind of work, "
                   "and by what holds each kernel back.</p>\n<div class=\"legend\">\n",
