@@ -407,7 +407,8 @@ cmd_asan()
     build_in build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 \
         -DQUERN_SANITIZE=address,undefined || return
     (($#)) || set -- -LE "tools|install"
-    test_in build-asan "$@"
+    LSAN_OPTIONS="suppressions=$PWD/tools/lsan.supp:print_suppressions=0:${LSAN_OPTIONS:-}" \
+        test_in build-asan "$@"
 }
 
 cmd_tsan()
