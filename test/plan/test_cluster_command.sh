@@ -1,27 +1,9 @@
 #!/bin/sh
 # quern plan cluster, and tables of many devices: what is printed, and exit codes.
 set -u
-quern=$2/quern
-out=$(mktemp) || exit 1
-table=$(mktemp) || exit 1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$out" "$table" "$dir"' EXIT
-echo 'name: a' >"$dir/a.yaml"
-"$quern" explain "$dir/a.yaml" 2>&1 | grep -q 'no libyaml' && { echo "skipped: built without libyaml"; exit 77; }
-failed=0
-
-# expect CODE TEXT ARGUMENTS…: the exit code, and a text that is printed
-expect() {
-    code=$1 text=$2
-    shift 2
-    "$quern" plan "$@" >"$out" 2>&1
-    got=$?
-    if [ "$got" != "$code" ] || ! grep -qF -- "$text" "$out"; then
-        echo "quern plan $*: exit code $got, expected $code and '$text'"
-        cat "$out"
-        failed=1
-    fi
-}
+. "${0%/*}/expect.sh"
+need_yaml
+table=$dir/table
 
 set_of="cluster gpt2_xl --gpu"
 expect 0 "efficiency against devices" $set_of "A100 SXM4 80GB" --gpus 8..64

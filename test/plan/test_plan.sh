@@ -1,24 +1,7 @@
 #!/bin/sh
 # quern plan: the table, JSON, exit codes.
 set -u
-quern=$2/quern
-out=$(mktemp) || exit 1
-trap 'rm -f "$out"' EXIT
-failed=0
-
-# expect CODE TEXT ARGS...: the exit code, and a line with TEXT in what is said.
-expect()
-{
-    code=$1 text=$2
-    shift 2
-    "$quern" plan "$@" >"$out" 2>&1
-    got=$?
-    if [ "$got" != "$code" ] || ! grep -qF -- "$text" "$out"; then
-        echo "quern plan $*: exit $got, expected $code and '$text':"
-        head -5 "$out"
-        failed=1
-    fi
-}
+. "${0%/*}/expect.sh"
 
 expect 0 "139 devices, every row checked" devices
 expect 0 '"name": "A100 SXM4 80GB"' devices --json

@@ -3,28 +3,8 @@
 # as a recipe is trained.
 # timeout: 300
 set -u
-quern=$2/quern
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-echo 'name: a' >"$dir/a.yaml"
-"$quern" explain "$dir/a.yaml" 2>&1 | grep -q 'no libyaml' && { echo "skipped: built without libyaml"; exit 77; }
-export XDG_CACHE_HOME=$dir/cache # what runs leave for later predictions stays here
-out=$dir/out
-failed=0
-
-# expect CODE TEXT ARGS...: the exit code, and a line with TEXT in what is said.
-expect()
-{
-    code=$1 text=$2
-    shift 2
-    "$quern" plan "$@" >"$out" 2>&1
-    got=$?
-    if [ "$got" != "$code" ] || ! grep -qF -- "$text" "$out"; then
-        echo "quern plan $*: exit $got, expected $code and '$text':"
-        head -5 "$out"
-        failed=1
-    fi
-}
+. "${0%/*}/expect.sh"
+need_yaml
 
 # ---- recipes ----
 
