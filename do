@@ -65,7 +65,7 @@ TEXT
     bench) cat <<'TEXT' ;;
 usage: ./do bench [--quick] [--only WORD] [--busy] [--no-compile] [--no-peer] [--rounds N]
                   [--seconds S] [--threads N,N] [--fresh] [--docs] [--list]
-       ./do bench --onnx DIR [--only WORD] [--rounds N] [--seconds S] [--threads N,N]
+       ./do bench --onnx DIR [--only WORD] [--rounds N] [--seconds S] [--threads N,N] [--no-openvino]
 With --onnx: every ONNX model of DIR beside ONNX Runtime and OpenVINO, and an encoder of BERT's shape;
 writes build/bench-onnx.json. Otherwise it builds, sets up PyTorch and prints Quern's speed beside it and beside the machine's limits, row by
 row, the two taking turns; writes build/bench.json and, after the whole table, docs/benchmarks.md.

@@ -29,8 +29,7 @@ expect 2 "takes no tokens" resnet50 --tokens 100
 expect 2 "takes no images" gpt2_xl --image 100
 expect 2 "no software stack" resnet50 --stack pytroch
 
-table=$(mktemp) || exit 1
-trap 'rm -f "$out" "$table"' EXIT
+table=$dir/table
 cat >"$table" <<END
 id,model,task,gpu,num_gpus,precision,batch_per_gpu,seq_or_res,throughput,unit,framework,source,flag
 a,resnet50,train,V100 SXM2 16GB,1,fp32,64,224,380,img/s,PyTorch,s,
