@@ -204,45 +204,28 @@ void qn_coefs_print(const QnCoefs *c, QnStr *table)
     qn_str_add_bytes(table, c->effects, c->effects_bytes);
 }
 
-static QnStatus read_row(QnCoefs *c, const QnTable *t, int64_t row, int name, int value)
+static QnTableRange range_of(int i)
 {
-    for (int i = 0; i < QN_COEF_COUNT; i++) {
-        QnCoefInfo info = qn_coef_info(i);
-        double x;
-        if (strcmp(info.name, t->row[row][name]) != 0)
-            continue;
-        QN_TRY(qn_table_number(t, row, value, info.start, &x));
-        if (x < info.min || x > info.max)
-            return qn_fail(QN_EFORMAT, "%s:%lld: %s is %g, out of its range %g to %g", t->path,
-                           (long long)t->line[row], info.name, x, info.min, info.max);
-        *qn_coef_at(c, i) = x;
-        return QN_OK;
-    }
-    return qn_fail(QN_EFORMAT, "%s:%lld: no coefficient '%s'", t->path, (long long)t->line[row],
-                   t->row[row][name]);
+    QnCoefInfo info = qn_coef_info(i);
+    QnTableRange r = { .start = info.start, .min = info.min, .max = info.max };
+    snprintf(r.name, sizeof r.name, "%s", info.name);
+    return r;
 }
 
 QnStatus qn_coefs_parse(QnCoefs *c, const char *path, const char *text, size_t bytes)
 {
-    QnTable t = { 0 };
-    QnStatus st = QN_OK;
-    int name, value;
-    QnArena *arena = qn_arena_new();
-    qn_coefs_start(c);
+    double x[QN_COEF_COUNT];
     const char *effects = find_effects(text, text + bytes);
     size_t before = (size_t)(effects - text);
-    QN_TRY_DONE(arena ? qn_table_parse(&t, arena, path, text, before) : QN_ENOMEM);
-    QN_TRY_DONE(qn_table_column(&t, "coefficient", &name));
-    QN_TRY_DONE(qn_table_column(&t, "value", &value));
-    for (int64_t row = 0; row < t.n_rows; row++)
-        QN_TRY_DONE(read_row(c, &t, row, name, value));
+    qn_coefs_start(c);
+    for (int i = 0; i < QN_COEF_COUNT; i++)
+        x[i] = *qn_coef_at(c, i);
+    QN_TRY(qn_table_values(path, text, before, QN_COEF_COUNT, range_of, x));
+    for (int i = 0; i < QN_COEF_COUNT; i++)
+        *qn_coef_at(c, i) = x[i];
     c->effects = effects;
     c->effects_bytes = bytes - before;
-    QN_TRY_DONE(qn_effects_check(c, path));
-done:
-    qn_table_fini(&t);
-    qn_arena_free(arena);
-    return st;
+    return qn_effects_check(c, path);
 }
 
 QnStatus qn_coefs_open(QnCoefs *c)

@@ -93,40 +93,18 @@ void qn_fleet_start(QnFleet *f)
         f->x[i] = qn_fleet_info(i).start;
 }
 
-static QnStatus read_row(QnFleet *f, const QnTable *t, int64_t row, int name, int value)
+static QnTableRange range_of(int i)
 {
-    for (int i = 0; i < QN_FLEET_COUNT; i++) {
-        QnFleetInfo info = qn_fleet_info(i);
-        double x;
-        if (strcmp(info.name, t->row[row][name]) != 0)
-            continue;
-        QN_TRY(qn_table_number(t, row, value, info.start, &x));
-        if (x < info.min || x > info.max)
-            return qn_fail(QN_EFORMAT, "%s:%lld: %s is %g, out of its range %g to %g", t->path,
-                           (long long)t->line[row], info.name, x, info.min, info.max);
-        f->x[i] = x;
-        return QN_OK;
-    }
-    return qn_fail(QN_EFORMAT, "%s:%lld: no coefficient '%s'", t->path, (long long)t->line[row],
-                   t->row[row][name]);
+    QnFleetInfo info = qn_fleet_info(i);
+    QnTableRange r = { .start = info.start, .min = info.min, .max = info.max };
+    snprintf(r.name, sizeof r.name, "%s", info.name);
+    return r;
 }
 
 QnStatus qn_fleet_parse(QnFleet *f, const char *path, const char *text, size_t bytes)
 {
-    QnTable t = { 0 };
-    QnStatus st = QN_OK;
-    int name, value;
-    QnArena *arena = qn_arena_new();
     qn_fleet_start(f);
-    QN_TRY_DONE(arena ? qn_table_parse(&t, arena, path, text, bytes) : QN_ENOMEM);
-    QN_TRY_DONE(qn_table_column(&t, "coefficient", &name));
-    QN_TRY_DONE(qn_table_column(&t, "value", &value));
-    for (int64_t row = 0; row < t.n_rows; row++)
-        QN_TRY_DONE(read_row(f, &t, row, name, value));
-done:
-    qn_table_fini(&t);
-    qn_arena_free(arena);
-    return st;
+    return qn_table_values(path, text, bytes, QN_FLEET_COUNT, range_of, f->x);
 }
 
 QnStatus qn_fleet_open(QnFleet *f)

@@ -115,3 +115,41 @@ QnStatus qn_table_number(const QnTable *t, int64_t row, int column, double other
     return qn_fail(QN_EFORMAT, "%s:%lld: column '%s': expected a number of at least 0, found '%s'",
                    t->path, (long long)t->line[row], t->name[column], text);
 }
+
+static QnStatus read_value(const QnTable *t, int64_t row, const int column[2], int n,
+                           QnTableRange (*range)(int i), double *x)
+{
+    const char *name = t->row[row][column[0]];
+    for (int i = 0; i < n; i++) {
+        QnTableRange r = range(i);
+        double value;
+        if (strcmp(r.name, name) != 0)
+            continue;
+        QN_TRY(qn_table_number(t, row, column[1], r.start, &value));
+        if (value < r.min || value > r.max)
+            return qn_fail(QN_EFORMAT, "%s:%lld: %s is %g, out of its range %g to %g", t->path,
+                           (long long)t->line[row], r.name, value, r.min, r.max);
+        x[i] = value;
+        return QN_OK;
+    }
+    return qn_fail(QN_EFORMAT, "%s:%lld: no coefficient '%s'", t->path, (long long)t->line[row],
+                   name);
+}
+
+QnStatus qn_table_values(const char *path, const char *text, size_t bytes, int n,
+                         QnTableRange (*range)(int i), double *x)
+{
+    QnTable t = { 0 };
+    QnStatus st = QN_OK;
+    int column[2] = { 0 };
+    QnArena *arena = qn_arena_new();
+    QN_TRY_DONE(arena ? qn_table_parse(&t, arena, path, text, bytes) : QN_ENOMEM);
+    QN_TRY_DONE(qn_table_column(&t, "coefficient", &column[0]));
+    QN_TRY_DONE(qn_table_column(&t, "value", &column[1]));
+    for (int64_t row = 0; row < t.n_rows; row++)
+        QN_TRY_DONE(read_value(&t, row, column, n, range, x));
+done:
+    qn_table_fini(&t);
+    qn_arena_free(arena);
+    return st;
+}

@@ -26,4 +26,15 @@ QnStatus qn_table_column(const QnTable *t, const char *name, int *column);
 /* A number of at least 0; empty gives `otherwise`. An error names file, line and column. */
 QnStatus qn_table_number(const QnTable *t, int64_t row, int column, double otherwise, double *out);
 
+/* What a named number of a table may be. */
+typedef struct QnTableRange {
+    char name[64];
+    double start, min, max; /* start: where its cell is empty */
+} QnTableRange;
+/* Numbers by name, from a table with columns coefficient and value, into x[0..n); what it does not
+ * name is left as it is. An error names file and line of an unknown name or what is out of range.
+ */
+QnStatus qn_table_values(const char *path, const char *text, size_t bytes, int n,
+                         QnTableRange (*range)(int i), double *x);
+
 #endif
