@@ -30,7 +30,7 @@ static QnStatus mix_precision(Build *b, QnValue **loss)
     QnGraph *mixed;
     QnValue **map;
     QN_TRY(qn_graph_check(b->g));
-    QN_TRY(qn_precision(b->g, QN_DTYPE_BF16, &mixed, &map, NULL));
+    QN_TRY(qn_precision(b->g, &(QnPrecisionOptions){ .low = QN_DTYPE_BF16 }, &mixed, &map, NULL));
     for (int64_t i = 0; i < b->net->n_params; i++) {
         QnParam *p = &b->net->params[i];
         p->state = map[p->state->id];

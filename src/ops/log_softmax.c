@@ -37,6 +37,7 @@ QN_KERNEL log_softmax_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n,
 #endif
 
 #ifdef QN_HOST
+#include "ops/norm.h"
 #include "ops/onnx.h"
 #include "ops/onnx_put.h"
 #include "ops/util.h"
@@ -89,8 +90,10 @@ static QnStatus log_softmax_ref(const QnRefArgs *a)
 /* dx = dy - exp(y) * sum dy */
 static void log_softmax_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
-    QnValue *s = qn_sum(g, dy[0], QN_AXES(((const Attr *)n->attr)->axis), true);
-    dx[0] = qn_sub(g, dy[0], qn_mul(g, qn_exp(g, &n->out[0]), s));
+    QnDtype t = n->out[0].type.dtype, wide = qn_norm_stat(t);
+    QnValue *d = qn_cast(g, dy[0], wide), *y = qn_cast(g, &n->out[0], wide);
+    QnValue *s = qn_sum(g, d, QN_AXES(((const Attr *)n->attr)->axis), true);
+    dx[0] = qn_cast(g, qn_sub(g, d, qn_mul(g, qn_exp(g, y), s)), t);
 }
 
 static QnStatus log_softmax_call(const QnNode *n, QnDeviceCall *c)

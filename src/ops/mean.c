@@ -25,6 +25,7 @@ QN_KERNEL mean_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_lon
 
 #ifdef QN_HOST
 #include "ops/fold.h"
+#include "ops/norm.h"
 #include "ops/onnx.h"
 #include "ops/onnx_put.h"
 
@@ -57,8 +58,10 @@ static QnStatus mean_ref(const QnRefArgs *a)
 static void mean_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
     QnDims folded = qn_fold_dims(n);
-    QnValue *scale = qn_count(g, n->in[0]->type.dtype, &folded, 0, -1);
-    dx[0] = qn_fold_spread(g, n, qn_mul(g, dy[0], scale));
+    QnDtype t = n->in[0]->type.dtype, wide = qn_norm_stat(t); /* 1/n is no number of 16 bits */
+    QnValue *scale = qn_count(g, wide, &folded, 0, -1);
+    QnValue *d = qn_mul(g, qn_cast(g, dy[0], wide), scale);
+    dx[0] = qn_fold_spread(g, n, qn_cast(g, d, t));
 }
 
 static QnStatus mean_call(const QnNode *n, QnDeviceCall *c)

@@ -37,6 +37,7 @@ QN_KERNEL softmax_row(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_
 #endif
 
 #ifdef QN_HOST
+#include "ops/norm.h"
 #include "ops/onnx.h"
 #include "ops/onnx_put.h"
 #include "ops/util.h"
@@ -87,11 +88,13 @@ static QnStatus softmax_ref(const QnRefArgs *a)
 }
 
 /* dx = y * (dy - sum(y * dy)) */
+/* 16-bit numbers are widened first: what is left of p - y s would be their roundings. */
 static void softmax_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
-    QnValue *y = &n->out[0], *p = qn_mul(g, y, dy[0]);
+    QnDtype t = n->out[0].type.dtype, wide = qn_norm_stat(t);
+    QnValue *y = qn_cast(g, &n->out[0], wide), *p = qn_mul(g, y, qn_cast(g, dy[0], wide));
     QnValue *s = qn_sum(g, p, QN_AXES(((const Attr *)n->attr)->axis), true);
-    dx[0] = qn_sub(g, p, qn_mul(g, y, s));
+    dx[0] = qn_cast(g, qn_sub(g, p, qn_mul(g, y, s)), t);
 }
 
 static QnStatus softmax_call(const QnNode *n, QnDeviceCall *c)

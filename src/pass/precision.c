@@ -6,13 +6,26 @@
 
 typedef enum Class {
     CLASS_LOW,    /* products: half the bytes, and the units that dot instructions feed */
-    CLASS_FOLLOW, /* low if an input is: moving data, and maps that lose nothing by it */
+    CLASS_INNER,  /* take 16-bit data if their input is, and sum it in float32 inside */
+    CLASS_FOLLOW, /* 16-bit if an input is: moving data, and maps that lose nothing by it */
     CLASS_HIGH,   /* float32 */
 } Class;
 
 static const QnOp *const low_ops[] = {
-    &qn_op_matmul, &qn_op_conv, &qn_op_conv_dx, &qn_op_conv_dw, &qn_op_attention,
+    &qn_op_matmul,  &qn_op_conv,           &qn_op_conv_dx,
+    &qn_op_conv_dw, &qn_op_conv_transpose, &qn_op_attention,
 };
+
+/* Their operands 0 to 2 share one dtype (labels apart); statistics and losses are float32. */
+static const QnOp *const inner_ops[] = {
+    &qn_op_batch_norm,    &qn_op_batch_norm_inference,
+    &qn_op_layer_norm,    &qn_op_rms_norm,
+    &qn_op_group_norm,    &qn_op_instance_norm,
+    &qn_op_softmax,       &qn_op_log_softmax,
+    &qn_op_cross_entropy, &qn_op_avg_pool,
+    &qn_op_mean,          &qn_op_adaptive_avg_pool,
+};
+enum { INNER_SHARED = 3 };
 
 /* Maps whose result has about the relative error of its operands. */
 static const QnOp *const follow_ops[] = {
@@ -20,7 +33,8 @@ static const QnOp *const follow_ops[] = {
     &qn_op_relu,     &qn_op_relu6,    &qn_op_leaky_relu, &qn_op_gelu,      &qn_op_gelu_tanh,
     &qn_op_silu,     &qn_op_tanh,     &qn_op_sigmoid,    &qn_op_hardswish, &qn_op_hardsigmoid,
     &qn_op_hardtanh, &qn_op_clip,     &qn_op_maximum,    &qn_op_minimum,   &qn_op_where,
-    &qn_op_mish,     &qn_op_max_pool, &qn_op_dropout,
+    &qn_op_mish,     &qn_op_max_pool, &qn_op_dropout,    &qn_op_elu,       &qn_op_selu,
+    &qn_op_celu,     &qn_op_prelu,    &qn_op_lerp,       &qn_op_softplus,
 };
 
 static bool is_among(const QnOp *op, const QnOp *const *list, int n)
@@ -36,35 +50,58 @@ static Class class_of(const QnOp *op)
 {
     if (is_among(op, low_ops, QN_COUNT(low_ops)))
         return CLASS_LOW;
+    if (is_among(op, inner_ops, QN_COUNT(inner_ops)))
+        return CLASS_INNER;
     if ((op->traits & QN_MOVES_DATA) || is_among(op, follow_ops, QN_COUNT(follow_ops)))
         return CLASS_FOLLOW;
     return CLASS_HIGH;
 }
 
-static bool is_mixed(QnDtype dtype, QnDtype low)
+bool qn_precision_is_product(const QnOp *op)
 {
-    return dtype == QN_DTYPE_F32 || dtype == low;
+    return class_of(op) == CLASS_LOW;
+}
+
+/* Dtypes that the pass moves values between. */
+enum { N_MIXED = 3 };
+static const QnDtype mixed[N_MIXED] = { QN_DTYPE_F32, QN_DTYPE_BF16, QN_DTYPE_F16 };
+
+static int mixed_at(QnDtype dtype)
+{
+    for (int i = 0; i < N_MIXED; i++) {
+        if (mixed[i] == dtype)
+            return i;
+    }
+    return -1;
+}
+
+static bool is_low(const QnValue *v)
+{
+    return v && (v->type.dtype == QN_DTYPE_BF16 || v->type.dtype == QN_DTYPE_F16);
 }
 
 typedef struct Pass {
     QnGraph *to;
-    QnDtype low;
-    QnValue **map;  /* new values by old ids */
-    QnValue **cast; /* a new value in the other of the two dtypes, by its own id; grown by need */
+    const QnPrecisionOptions *o;
+    QnValue **map;             /* new values by old ids */
+    bool *is_loss;             /* by old id: it depends on the model's result */
+    QnValue *(*cast)[N_MIXED]; /* a new value in the other dtypes, by its own id; grown by need */
     int64_t n_cast;
     QnPrecisionReport report;
 } Pass;
 
-/* v in dtype, by one cast for all who want it. */
+/* v in dtype, by one cast for all who want it. A parameter has a cast for each use: its gradients
+ * then come together in float32 (equal casts become one when gradients have been taken). */
 static QnStatus in_dtype(Pass *p, QnValue *v, QnDtype dtype, QnValue **out)
 {
-    if (!v || v->type.dtype == dtype || !is_mixed(v->type.dtype, p->low)) {
+    int at = mixed_at(dtype);
+    if (!v || v->type.dtype == dtype || at < 0 || mixed_at(v->type.dtype) < 0) {
         *out = v;
         return QN_OK;
     }
     if (v->id >= p->n_cast) {
         int64_t n = v->id * 2 + 64;
-        QnValue **grown = qn_arena_array(p->to->arena, (size_t)n, sizeof *grown);
+        QnValue *(*grown)[N_MIXED] = qn_arena_array(p->to->arena, (size_t)n, sizeof *grown);
         if (!grown)
             return QN_ENOMEM;
         if (p->n_cast)
@@ -72,42 +109,80 @@ static QnStatus in_dtype(Pass *p, QnValue *v, QnDtype dtype, QnValue **out)
         p->cast = grown;
         p->n_cast = n;
     }
-    if (!p->cast[v->id]) {
-        p->cast[v->id] = qn_cast(p->to, v, dtype);
+    bool again = v->node->op->traits & QN_STATE;
+    if (!p->cast[v->id][at] || again) {
+        p->cast[v->id][at] = qn_cast(p->to, v, dtype);
         p->report.casts++;
     }
-    *out = p->cast[v->id];
+    *out = p->cast[v->id][at];
     return qn_graph_check(p->to);
 }
 
-static QnDtype dtype_for(const Pass *p, const QnNode *n, QnValue *const *in)
+static QnDtype low_dtype(const Pass *p, const QnNode *n)
+{
+    return p->o->of ? p->o->of(p->o->ctx, n) : p->o->low;
+}
+
+/* That of the first 16-bit input; where inputs are of both 16-bit types bf16, which holds either's
+ * range. */
+static QnDtype follow(const QnNode *n, QnValue *const *in)
+{
+    QnDtype dtype = QN_DTYPE_F32;
+    for (int i = 0; i < n->n_in; i++) {
+        if (is_low(in[i]) && dtype != QN_DTYPE_BF16)
+            dtype = in[i]->type.dtype;
+    }
+    return dtype;
+}
+
+static QnDtype dtype_for(const Pass *p, const QnNode *n, QnValue *const *in, bool is_loss)
 {
     Class c = class_of(n->op);
-    bool any_low = false;
+    if (c == CLASS_LOW)
+        return low_dtype(p, n);
+    if (c == CLASS_HIGH || (is_loss && n->op != &qn_op_cross_entropy))
+        return QN_DTYPE_F32;
+    return follow(n, in);
+}
+
+static QnStatus choose_dtypes(Pass *p, const QnNode *n, QnValue **in)
+{
+    bool is_loss = n->n_out > 0 && p->is_loss[n->out[0].id];
+    QnDtype dtype = dtype_for(p, n, in, is_loss);
+    int shared = class_of(n->op) == CLASS_INNER ? QN_MIN(n->n_in, INNER_SHARED) : n->n_in;
     for (int i = 0; i < n->n_in; i++)
-        any_low |= in[i] && in[i]->type.dtype == p->low;
-    if (c == CLASS_LOW || (c == CLASS_FOLLOW && any_low))
-        return p->low;
-    return QN_DTYPE_F32;
+        QN_TRY(in_dtype(p, in[i], i < shared ? dtype : QN_DTYPE_F32, &in[i]));
+    *(dtype != QN_DTYPE_F32 ? &p->report.low_nodes : &p->report.high_nodes) += 1;
+    return QN_OK;
+}
+
+/* What is computed from the model's result is the loss. */
+static void mark_loss(Pass *p, const QnNode *n)
+{
+    bool is_loss = false;
+    for (int i = 0; i < n->n_in; i++)
+        is_loss |= n->in[i] && (p->is_loss[n->in[i]->id] || n->in[i] == p->o->result);
+    for (int i = 0; i < n->n_out; i++)
+        p->is_loss[n->out[i].id] = is_loss;
 }
 
 static QnStatus copy_node(Pass *p, const QnNode *n, QnValue **in)
 {
+    mark_loss(p, n);
     for (int i = 0; i < n->n_in; i++)
         in[i] = n->in[i] ? p->map[n->in[i]->id] : NULL;
-    if (!(n->op->traits & (QN_LEAF | QN_EFFECT)) && n->op != &qn_op_cast) {
-        QnDtype dtype = dtype_for(p, n, in);
-        for (int i = 0; i < n->n_in; i++)
-            QN_TRY(in_dtype(p, in[i], dtype, &in[i]));
-        *(dtype == p->low ? &p->report.low_nodes : &p->report.high_nodes) += 1;
-    } else if (n->op->traits & QN_EFFECT) { /* a state keeps its dtype */
+    if (!(n->op->traits & (QN_LEAF | QN_EFFECT)) && n->op != &qn_op_cast)
+        QN_TRY(choose_dtypes(p, n, in));
+    else if (n->op->traits & QN_EFFECT) /* a state keeps its dtype */
         QN_TRY(in_dtype(p, in[1], in[0]->type.dtype, &in[1]));
-    }
     QnNode *copy = qn_graph_copy_node(p->to, n, in);
     if (!copy)
         return p->to->error.code ? qn_graph_check(p->to) : QN_ENOMEM;
     for (int i = 0; i < n->n_out; i++)
         p->map[n->out[i].id] = &copy->out[i];
+    /* Rows of a float32 table begin the stream of activations: rounded here, once. */
+    if (n->op == &qn_op_embedding)
+        return in_dtype(p, &copy->out[0], low_dtype(p, n), &p->map[n->out[0].id]);
     return QN_OK;
 }
 
@@ -128,20 +203,22 @@ static QnStatus rewrite(Pass *p, const QnGraph *g)
     return QN_OK;
 }
 
-QnStatus qn_precision(QnGraph *g, QnDtype low, QnGraph **out, QnValue ***map,
+QnStatus qn_precision(QnGraph *g, const QnPrecisionOptions *o, QnGraph **out, QnValue ***map,
                       QnPrecisionReport *report)
 {
-    if (low != QN_DTYPE_F16 && low != QN_DTYPE_BF16)
-        return qn_fail(QN_EDTYPE, "mixed precision is in f16 or bf16, not %s", qn_dtype_name(low));
+    if (!o->of && o->low != QN_DTYPE_F16 && o->low != QN_DTYPE_BF16)
+        return qn_fail(QN_EDTYPE, "mixed precision is in f16 or bf16, not %s",
+                       qn_dtype_name(o->low));
     QN_TRY(qn_graph_check(g));
     qn_graph_number(g);
-    Pass p = { .to = qn_graph_new(), .low = low };
+    Pass p = { .to = qn_graph_new(), .o = o };
     if (!p.to)
         return QN_ENOMEM;
     QnStatus st = qn_dims_copy(g, p.to);
     p.map = qn_arena_array(p.to->arena, (size_t)g->n_values + 1, sizeof *p.map);
+    p.is_loss = qn_arena_array(p.to->arena, (size_t)g->n_values + 1, sizeof *p.is_loss);
     if (st == QN_OK)
-        st = p.map ? rewrite(&p, g) : QN_ENOMEM;
+        st = p.map && p.is_loss ? rewrite(&p, g) : QN_ENOMEM;
     if (st != QN_OK) {
         qn_graph_free(p.to);
         return st;

@@ -42,14 +42,15 @@ static QnValue *squares_loss(QnGraph *g, QnValue *out, QnValue *y, bool training
 }
 
 /* Products in 16 bits, if the recipe wants it: another graph with the same parameters and loss. */
-static QnStatus mix_precision(const QnRecipe *r, Built *b)
+static QnStatus mix_precision(const QnRecipe *r, Built *b, QnValue *result)
 {
     static const QnDtype dtypes[] = { QN_DTYPE_F32, QN_DTYPE_BF16, QN_DTYPE_F16 };
     QnGraph *mixed;
     QnValue **map;
     if (r->precision == QN_PRECISION_FP32)
         return QN_OK;
-    QN_TRY(qn_precision(b->g, dtypes[r->precision], &mixed, &map, NULL));
+    QnPrecisionOptions o = { .low = dtypes[r->precision], .result = result };
+    QN_TRY(qn_precision(b->g, &o, &mixed, &map, NULL));
     for (int64_t i = 0; i < b->net.n_params; i++) {
         b->net.params[i].state = map[b->net.params[i].state->id];
         b->net.params[i].name = qn_node_label(b->net.params[i].state->node);
@@ -104,7 +105,7 @@ static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, 
     QN_TRY(qn_graph_output(b->g, "loss", b->loss));
     if (!training)
         QN_TRY(qn_graph_output(b->g, "logits", out));
-    return mix_precision(r, b);
+    return mix_precision(r, b, out);
 }
 
 QnStatus qn_session_model(const QnSession *s, int64_t batch, QnGraph **graph)

@@ -58,20 +58,20 @@ static void test_classes(void **state)
     QnGraph *g = two_layers(), *mixed;
     QnValue **map;
     QnPrecisionReport r;
-    assert_ok(qn_precision(g, QN_DTYPE_BF16, &mixed, &map, &r));
+    assert_ok(qn_precision(g, &(QnPrecisionOptions){ .low = QN_DTYPE_BF16 }, &mixed, &map, &r));
     assert_ok(qn_graph_verify(mixed));
     assert_int_equal(find(mixed, &qn_op_matmul)->out[0].type.dtype, QN_DTYPE_BF16);
     assert_int_equal(find(mixed, &qn_op_silu)->out[0].type.dtype, QN_DTYPE_BF16);
-    assert_int_equal(find(mixed, &qn_op_softmax)->in[0]->type.dtype, QN_DTYPE_F32);
+    assert_int_equal(find(mixed, &qn_op_softmax)->in[0]->type.dtype, QN_DTYPE_BF16);
     assert_int_equal(qn_graph_output_find(mixed, "y")->type.dtype, QN_DTYPE_F32);
     QN_GRAPH_EACH(mixed, n)
     {
         if (n->op == &qn_op_state)
             assert_int_equal(n->out[0].type.dtype, QN_DTYPE_F32);
     }
-    assert_int_equal(r.low_nodes, 3);
-    assert_int_equal(r.high_nodes, 1);
-    assert_int_equal(r.casts, 4); /* x, w, v down; the scores up */
+    assert_int_equal(r.low_nodes, 4);
+    assert_int_equal(r.high_nodes, 0);
+    assert_int_equal(r.casts, 4); /* x, w, v down; the result up */
     qn_graph_free(mixed);
     qn_graph_free(g);
 }
@@ -84,7 +84,7 @@ static void test_close_to_f32(void **state)
     QnValue **map, *wrt, *dw[2];
     const double *got;
     double want[2][96], x[72], w[96], v[40];
-    assert_ok(qn_precision(g, QN_DTYPE_BF16, &mixed, &map, NULL));
+    assert_ok(qn_precision(g, &(QnPrecisionOptions){ .low = QN_DTYPE_BF16 }, &mixed, &map, NULL));
     for (int i = 0; i < 96; i++)
         w[i] = 0.3 * sin(i * 1.7); /* scores near 1, or softmax magnifies their roundings */
     for (int i = 0; i < 72; i++)
@@ -125,12 +125,91 @@ static void test_close_to_f32(void **state)
     qn_graph_free(g);
 }
 
+/* A parameter that two products read: its two gradients are added in float32. */
+static void test_gradients_add_in_f32(void **state)
+{
+    (void)state;
+    QnGraph *g = qn_graph_new(), *mixed;
+    QnValue **map, *dw;
+    QnStateAttr w = { .name = "w", .dims = { 2, { 8, 8 } }, .trainable = true };
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(4, 8)), *s = qn_state(g, &w);
+    QnValue *h = qn_matmul(g, x, s, NULL, false, false);
+    h = qn_matmul(g, h, s, NULL, false, false);
+    QnPrecisionOptions o = { .low = QN_DTYPE_BF16 };
+    assert_ok(qn_precision(g, &o, &mixed, &map, NULL));
+    s = map[s->id];
+    assert_ok(qn_grad(mixed, map[h->id], &s, 1, &dw));
+    assert_ptr_equal(dw->node->op, &qn_op_add);
+    assert_int_equal(dw->node->in[0]->type.dtype, QN_DTYPE_F32);
+    assert_ptr_equal(dw->node->in[0]->node->op, &qn_op_cast);
+    qn_graph_free(mixed);
+    qn_graph_free(g);
+}
+
+/* What is computed from the model's result is the loss, whatever the dtype of the result. */
+static void test_losses_are_f32(void **state)
+{
+    (void)state;
+    QnGraph *g = qn_graph_new(), *mixed;
+    QnValue **map;
+    QnStateAttr w = { .name = "w", .dims = { 2, { 8, 3 } }, .trainable = true };
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(4, 8));
+    QnValue *y = qn_input(g, "y", QN_DTYPE_F32, &QN_SHAPE(4, 3));
+    QnValue *labels = qn_input(g, "labels", QN_DTYPE_I64, &QN_SHAPE(4));
+    QnValue *result = qn_matmul(g, x, qn_state(g, &w), NULL, false, false);
+    QnValue *d = qn_sub(g, result, y), *mse = qn_mean(g, qn_mul(g, d, d), (QnInts){ 0 }, false);
+    QnValue *ce = qn_node_out(g, qn_cross_entropy_rows(g, result, labels, 0, -100), 0);
+    QnPrecisionOptions o = { .low = QN_DTYPE_F16, .result = result };
+    assert_ok(qn_precision(g, &o, &mixed, &map, NULL));
+    assert_int_equal(map[result->id]->type.dtype, QN_DTYPE_F16);
+    assert_int_equal(map[d->id]->type.dtype, QN_DTYPE_F32);
+    assert_int_equal(map[mse->id]->type.dtype, QN_DTYPE_F32);
+    assert_int_equal(map[ce->id]->type.dtype, QN_DTYPE_F32);
+    assert_int_equal(map[ce->id]->node->in[0]->type.dtype, QN_DTYPE_F16);
+    qn_graph_free(mixed);
+    qn_graph_free(g);
+}
+
+/* 4,096 numbers near 2, in bf16: sums in bf16 would stick at 512. */
+static void test_sums_are_f32(void **state)
+{
+    (void)state;
+    enum { N = 4096 };
+    QnGraph *g = qn_graph_new();
+    QnValue *row = qn_input(g, "row", QN_DTYPE_BF16, &QN_SHAPE(1, N));
+    QnValue *column = qn_reshape(g, row, &QN_SHAPE(N, 1));
+    QnValue *scale = qn_full(g, 1, QN_DTYPE_BF16, &QN_SHAPE(1));
+    QnValue *label = qn_full(g, 0, QN_DTYPE_I64, &QN_SHAPE(1));
+    qn_graph_output(g, "layer", qn_node_out(g, qn_layer_norm_node(g, row, NULL, NULL, 1, 1e-5), 1));
+    qn_graph_output(g, "batch", qn_node_out(g, qn_batch_norm(g, column, scale, scale, 1e-5), 1));
+    qn_graph_output(g, "loss", qn_node_out(g, qn_cross_entropy_rows(g, row, label, 0, -100), 0));
+    QnValue *flat = qn_full(g, 3, QN_DTYPE_BF16, &QN_SHAPE(1, N));
+    qn_graph_output(g, "even", qn_cast(g, qn_softmax(g, flat, 1), QN_DTYPE_F32));
+    QnPlan *p;
+    assert_ok(qn_plan_new(g, device, NULL, &(QnPlanOptions){ .poison = true }, &p));
+    uint16_t *x = qn_plan_input(p, "row", NULL);
+    for (int i = 0; i < N; i++)
+        x[i] = i % 2 ? 0x4040 : 0x3f80; /* 3, 1 */
+    assert_ok(qn_plan_run(p));
+    const float *got = qn_plan_output(p, "layer", NULL);
+    assert_true(fabsf(got[0] - 2) < 1e-5f);
+    got = qn_plan_output(p, "batch", NULL);
+    assert_true(fabsf(got[0] - 2) < 1e-5f);
+    got = qn_plan_output(p, "loss", NULL);
+    assert_true(fabs(got[0] - (log(N / 2 * (exp(3) + exp(1))) - 1)) < 1e-4);
+    got = qn_plan_output(p, "even", NULL);
+    assert_true(got[0] == 1.0f / N);
+    qn_plan_free(p);
+    qn_graph_free(g);
+}
+
 static void test_other_dtypes_are_refused(void **state)
 {
     (void)state;
     QnGraph *g = two_layers(), *mixed;
     QnValue **map;
-    assert_fails(qn_precision(g, QN_DTYPE_F64, &mixed, &map, NULL), QN_EDTYPE, "f64");
+    assert_fails(qn_precision(g, &(QnPrecisionOptions){ .low = QN_DTYPE_F64 }, &mixed, &map, NULL),
+                 QN_EDTYPE, "f64");
     qn_graph_free(g);
 }
 

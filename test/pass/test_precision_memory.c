@@ -1,0 +1,118 @@
+/* A training step in 16 bits needs half the memory for activations: counted from the graph as the
+ * planner counts it, for a convolutional net and for a transformer. Gradients of parameters and
+ * 16-bit copies of weights stand beside the activations, so both nets have few parameters. */
+#include "test.h"
+
+#include "backend/cpu/cpu.h"
+#include "nn/models.h"
+#include "nn/optim.h"
+#include "ops/ops.h"
+#include "pass/grad.h"
+#include "pass/live.h"
+#include "pass/pipeline.h"
+#include "pass/precision.h"
+#include "rt/plan.h"
+
+static QnDevice *device;
+
+static int setup(void **state)
+{
+    (void)state;
+    return qn_device_open(&qn_backend_cpu, &(QnDeviceOptions){ .n_threads = 1 }, &device);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    int leaked = device->now_bytes != 0;
+    qn_device_close(device);
+    return leaked;
+}
+
+static QnValue *convolutional(QnNet *net)
+{
+    QnValue *x = qn_input(net->g, "x", QN_DTYPE_F32, &QN_SHAPE(32, 3, 32, 32));
+    QnResnetSpec spec = { .depth = 18, .small = true, .width = 8, .outputs = 10 };
+    return qn_nn_resnet(net, x, &spec);
+}
+
+static QnValue *transformer(QnNet *net)
+{
+    QnValue *x = qn_input(net->g, "x", QN_DTYPE_I64, &QN_SHAPE(32, 64));
+    QnGptSpec spec = { .vocab = 65, .window = 64, .layers = 4, .heads = 4, .width = 64 };
+    return qn_reshape(net->g, qn_nn_gpt2(net, x, &spec), &QN_SHAPE((QnDim)32 * 64, 65));
+}
+
+typedef struct Need {
+    int64_t live_bytes; /* of values, as passes count them */
+    QnPlanMemory memory;
+} Need;
+
+/* Of one training step, dtype f32, bf16 or f16. */
+static Need step_bytes(QnValue *(*model)(QnNet *net), QnDtype dtype)
+{
+    QnGraph *g = qn_graph_new(), *mixed;
+    QnNet net;
+    QnValue **map;
+    Need need;
+    qn_net_init(&net, g, true);
+    QnValue *y = model(&net);
+    QnValue *labels = qn_input(g, "y", QN_DTYPE_I64, &QN_SHAPE(y->type.shape.dim[0]));
+    QnValue *loss = qn_cross_entropy(g, y, labels, 0, -100, QN_REDUCTION_MEAN);
+    assert_ok(qn_graph_check(g));
+    if (dtype != QN_DTYPE_F32) {
+        QnPrecisionOptions o = { .low = dtype, .result = y };
+        assert_ok(qn_precision(g, &o, &mixed, &map, NULL));
+        for (int64_t i = 0; i < net.n_params; i++)
+            net.params[i].state = map[net.params[i].state->id];
+        loss = map[loss->id];
+        qn_graph_free(g);
+        net.g = g = mixed;
+    }
+    QnValue *lr = qn_input(g, "lr", QN_DTYPE_F32, &(QnShape){ 0 });
+    QnValue *step = qn_input(g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
+    QnOptim o = { .name = "sgd" };
+    assert_ok(qn_optim_minimise(&net, &o, loss, lr, step, NULL));
+    assert_ok(qn_graph_output(g, "loss", loss));
+    QnPipelineOptions passes = qn_device_passes(device);
+    assert_ok(qn_pipeline_run(g, &passes));
+    assert_ok(qn_live_peak(g, &need.live_bytes, NULL));
+    QnStore *store = qn_store_new(device);
+    QnPlan *p;
+    assert_ok(qn_store_add(store, g));
+    assert_ok(qn_store_alloc(store));
+    assert_ok(qn_plan_new(g, device, store, NULL, &p));
+    need.memory = qn_plan_memory(p);
+    qn_plan_free(p);
+    qn_store_free(store);
+    qn_net_fini(&net);
+    qn_graph_free(g);
+    return need;
+}
+
+static void check_half(const char *name, QnValue *(*model)(QnNet *net))
+{
+    Need full = step_bytes(model, QN_DTYPE_F32);
+    for (int i = 0; i < 2; i++) {
+        Need half = step_bytes(model, i ? QN_DTYPE_F16 : QN_DTYPE_BF16);
+        print_message("%s: live %.2f of %.2f MiB, arena %.2f of %.2f MiB\n", name,
+                      (double)half.live_bytes / 0x1p20, (double)full.live_bytes / 0x1p20,
+                      (double)half.memory.arena_bytes / 0x1p20,
+                      (double)full.memory.arena_bytes / 0x1p20);
+        assert_true((double)half.live_bytes < 0.54 * (double)full.live_bytes);
+        /* what kernels of the CPU take beside that is theirs: scratch for wider copies */
+        assert_true(half.memory.arena_bytes < full.memory.arena_bytes);
+    }
+}
+
+static void test_convolutional_halves(void **state)
+{
+    (void)state;
+    check_half("resnet", convolutional);
+}
+
+static void test_transformer_halves(void **state)
+{
+    (void)state;
+    check_half("gpt", transformer);
+}
