@@ -21,17 +21,6 @@ int64_t qn_report_peak_rss_bytes(void)
     return getrusage(RUSAGE_SELF, &u) == 0 ? (int64_t)u.ru_maxrss * 1024 : 0;
 }
 
-int64_t qn_report_planned_bytes(const QnSession *s)
-{
-    const QnPlan *plans[] = { s->train_plan, s->update_plan, s->eval_plan };
-    int64_t bytes = s->store->bytes;
-    for (int i = 0; i < QN_COUNT(plans); i++) {
-        if (plans[i])
-            bytes += qn_plan_memory(plans[i]).arena_bytes + qn_plan_memory(plans[i]).constant_bytes;
-    }
-    return bytes;
-}
-
 void qn_report_start(QnReport *r, int64_t update)
 {
     const QnSetup *s = r->setup;
@@ -44,7 +33,7 @@ void qn_report_start(QnReport *r, int64_t update)
     fprintf(r->out, "%lld updates of %lld samples, %d threads (%s), planned memory %s, into %s\n",
             (long long)updates, (long long)(s->recipe->batch * s->recipe->accumulate),
             s->device->env.n_threads, s->device->env.isa,
-            qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(s->session)), r->run);
+            qn_str_bytes(planned, (uint64_t)qn_session_planned_bytes(s->session)), r->run);
     qn_run_forecast_start(&r->forecast, r->out);
     if (update > 0)
         fprintf(r->out, "going on after update %lld\n", (long long)update);
@@ -118,7 +107,7 @@ static void on_step(void *ctx, const QnTrainStatus *t)
                  known ? qn_str_si(rate, t->samples_per_second) : "", known ? " samples/s" : "",
                  known ? predicted : "", spent,
                  qn_str_bytes(used, (uint64_t)qn_report_peak_rss_bytes()),
-                 qn_str_bytes(planned, (uint64_t)qn_report_planned_bytes(r->setup->session)));
+                 qn_str_bytes(planned, (uint64_t)qn_session_planned_bytes(r->setup->session)));
     qn_term_progress_step(&r->progress, units_done(t), text, now);
     if (!r->args->json || t->evaluating || t->update % QN_MAX(1, t->n_updates / 100))
         return;
@@ -249,7 +238,7 @@ void qn_report_memory(QnReport *r)
     const QnSetup *s = r->setup;
     char a[QN_STR_NUMBER], b[QN_STR_NUMBER], c[QN_STR_NUMBER];
     fprintf(r->out, "memory: planned %s, allocated %s, resident at most %s\n",
-            qn_str_bytes(a, (uint64_t)qn_report_planned_bytes(s->session)),
+            qn_str_bytes(a, (uint64_t)qn_session_planned_bytes(s->session)),
             qn_str_bytes(b, s->device->peak_bytes),
             qn_str_bytes(c, (uint64_t)qn_report_peak_rss_bytes()));
 }
@@ -277,7 +266,7 @@ QnStatus qn_report_summary(QnReport *r, const char *run, const QnTrainResult *t,
     qn_run_forecast_end_json(&r->forecast, t, qn_report_elapsed_s(r), &w);
     qn_json_put_int(&w, "parameters", s->session->n_params);
     qn_json_put_int(&w, "peak_rss_bytes", qn_report_peak_rss_bytes());
-    qn_json_put_int(&w, "planned_peak_bytes", qn_report_planned_bytes(s->session));
+    qn_json_put_int(&w, "planned_peak_bytes", qn_session_planned_bytes(s->session));
     qn_json_put_int(&w, "allocated_peak_bytes", (int64_t)s->device->peak_bytes);
     qn_json_put_int(&w, "skipped_samples", t->n_skipped);
     qn_json_put_int(&w, "seed", s->recipe->seed);

@@ -40,6 +40,5 @@ void qn_report_memory(QnReport *r);
 QnStatus qn_report_summary(QnReport *r, const char *run, const QnTrainResult *t, QnStr *json);
 
 int64_t qn_report_peak_rss_bytes(void);
-int64_t qn_report_planned_bytes(const QnSession *s);
 
 #endif

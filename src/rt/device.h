@@ -5,6 +5,12 @@
 #include "quern/plan.h"
 #include "rt/kernel.h"
 
+/* What a device's work is enqueued to. */
+typedef enum QnQueue {
+    QN_QUEUE_COMPUTE, /* kernels, and all copies but those of copy_ahead */
+    QN_QUEUE_COPY,    /* copies that travel while kernels run */
+} QnQueue;
+
 /* A backend: static, one a folder of src/backend. */
 typedef struct QnBackend {
     const char *name; /* "cpu" */
@@ -29,6 +35,19 @@ typedef struct QnBackend {
     QnStatus (*capture_end)(QnDevice *d, void **graph);
     QnStatus (*replay)(QnDevice *d, void *graph);
     void (*capture_free)(QnDevice *d, void *graph);
+    /* optional, all of them: a second queue, and events that order the two (rt/staging.h). */
+    void *(*host_alloc)(QnDevice *d, size_t bytes); /* that the device copies from by itself; NULL
+                                                     * with the error recorded */
+    void (*host_free)(QnDevice *d, void *p, size_t bytes);
+    /* Enqueues to the copy queue; src is of host_alloc and must stay until the copy is done. */
+    QnStatus (*copy_ahead)(QnDevice *d, void *dst, const void *src, size_t bytes);
+    QnStatus (*event_new)(QnDevice *d, void **event); /* has happened, until it is recorded */
+    void (*event_free)(QnDevice *d, void *event);
+    /* It happens when all that the queue holds now is done. */
+    QnStatus (*event_record)(QnDevice *d, QnQueue q, void *event);
+    /* What is enqueued from now on begins after the event. The host goes on. */
+    QnStatus (*event_order)(QnDevice *d, QnQueue q, void *event);
+    QnStatus (*event_wait)(QnDevice *d, void *event); /* the host waits for it */
     bool is_host;     /* device pointers can be read and written by the host */
     bool only_counts; /* there is no memory behind its pointers: constants need no values */
 } QnBackend;

@@ -11,7 +11,7 @@
 #include "rt/hostref.h"
 
 /* Raised whenever the meaning of anything here, or of a struct that crosses, changes. */
-enum { QN_PLUGIN_ABI = 1 };
+enum { QN_PLUGIN_ABI = 2 };
 
 #define QN_PLUGIN_CALLS(X)                                                                         \
     X(qn_fail_at)                                                                                  \

@@ -15,6 +15,8 @@ typedef struct Run {
     const QnTrainEvents *events;
     QnMetrics *metrics;
     QnLoader *loader;
+    QnBatch next; /* has_next: fetched before its turn, and on its way to the device */
+    bool has_next;
     QnProgress progress;
     QnTrainStatus status;
     QnTrainResult *result;
@@ -54,6 +56,32 @@ static QnStatus open_loader(Run *run)
 
 /* ---- one update ---- */
 
+static QnStatus take_batch(Run *run, QnBatch *b)
+{
+    if (!run->has_next)
+        QN_TRY(qn_loader_next(run->loader, b));
+    else
+        *b = run->next;
+    run->has_next = false;
+    run->progress.position = qn_loader_position(run->loader);
+    return QN_OK;
+}
+
+/* While the device computes. A batch that cannot be read says so when its turn comes; the progress
+ * that is saved does not count this one. */
+static QnStatus send_next(Run *run, int64_t micro)
+{
+    bool is_last = micro + 1 == run->status.n_updates * run->r->accumulate;
+    if (!qn_session_sends(run->s) || is_last)
+        return QN_OK;
+    if (qn_loader_next(run->loader, &run->next) != QN_OK) {
+        qn_error_clear();
+        return QN_OK;
+    }
+    run->has_next = true;
+    return qn_session_send(run->s, &run->next);
+}
+
 static QnStatus one_update(Run *run)
 {
     const QnRecipe *r = run->r;
@@ -65,13 +93,16 @@ static QnStatus one_update(Run *run)
     for (int64_t i = 0; i < r->accumulate; i++) {
         QnBatch b;
         QnStepResult step;
-        QN_TRY(qn_loader_next(run->loader, &b));
-        QN_TRY(qn_session_step(run->s, &b, run->progress.update * r->accumulate + i, t->lr, &step));
+        int64_t micro = run->progress.update * r->accumulate + i;
+        QN_TRY(take_batch(run, &b));
+        run->progress.samples += b.count;
+        QN_TRY(qn_session_start(run->s, &b, micro, t->lr));
+        QN_TRY(send_next(run, micro));
+        QN_TRY(qn_session_finish(run->s, &step));
         loss += step.loss / (double)r->accumulate;
         t->grad_norm = step.grad_norm;
         scale = step.loss_scale;
         clean = clean && step.finite != 0;
-        run->progress.samples += b.count;
     }
     if (scale <= 1 && !clean)
         return qn_fail(QN_ENUMERIC,
@@ -86,7 +117,6 @@ static QnStatus one_update(Run *run)
                        loss, (long long)run->progress.update);
     int64_t ns = qn_clock_ns() - start;
     run->progress.update++;
-    run->progress.position = qn_loader_position(run->loader);
     run->progress.train_seconds += (double)ns * 1e-9;
     if (++run->first_updates > 3) { /* page faults and cold caches are no measure */
         run->busy_ns += ns;

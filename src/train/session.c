@@ -17,6 +17,17 @@ static QnStatus host_buffers(QnSession *s)
     return ok ? QN_OK : QN_ENOMEM;
 }
 
+/* Without pinned memory or a second queue batches go the plain way. */
+static void open_staging(QnSession *s)
+{
+    size_t n = (size_t)s->batch;
+    const size_t bytes[] = { n * qn_sample_x_bytes(&s->spec), n * qn_sample_y_bytes(&s->spec) };
+    if (!s->train_graph || !qn_staging_is_there(s->device))
+        return;
+    if (qn_staging_new(s->device, bytes, QN_COUNT(bytes), &s->staging) != QN_OK)
+        qn_error_clear();
+}
+
 static QnStatus compile(QnSession *s, const QnSessionOptions *o)
 {
     QnPlanOptions p = { .choices = o->choices,
@@ -33,6 +44,7 @@ static QnStatus compile(QnSession *s, const QnSessionOptions *o)
         QN_TRY(qn_plan_new(s->train_graph, s->device, s->store, &p, &s->train_plan));
     if (s->update_graph)
         QN_TRY(qn_plan_new(s->update_graph, s->device, s->store, &p, &s->update_plan));
+    open_staging(s);
     return QN_OK;
 }
 
@@ -68,6 +80,7 @@ void qn_session_free(QnSession *s)
 {
     if (!s)
         return;
+    qn_staging_free(s->staging);
     qn_plan_free(s->train_plan);
     qn_plan_free(s->update_plan);
     qn_plan_free(s->eval_plan);
@@ -80,6 +93,17 @@ void qn_session_free(QnSession *s)
     qn_graph_free(s->eval_graph);
     qn_model_file_free(s->file);
     qn_free(s);
+}
+
+int64_t qn_session_planned_bytes(const QnSession *s)
+{
+    const QnPlan *plans[] = { s->train_plan, s->update_plan, s->eval_plan };
+    int64_t bytes = s->store->bytes;
+    for (int i = 0; i < QN_COUNT(plans); i++) {
+        if (plans[i])
+            bytes += qn_plan_memory(plans[i]).arena_bytes + qn_plan_memory(plans[i]).constant_bytes;
+    }
+    return bytes + (s->staging ? (int64_t)qn_staging_bytes(s->staging) : 0);
 }
 
 /* ---- runs ---- */
@@ -113,26 +137,64 @@ static QnStatus read_scalar(QnPlan *p, QnDevice *d, const char *name, double *ou
     return QN_OK;
 }
 
-QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double lr,
-                         QnStepResult *out)
+static QnStatus feed_batch(QnSession *s, const QnBatch *b)
 {
     QnDevice *d = s->device;
     size_t n = (size_t)s->batch;
+    if (s->sent && s->sent == b->x) {
+        void *dst[] = { qn_plan_input(s->train_plan, "x", NULL),
+                        qn_plan_input(s->train_plan, "y", NULL) };
+        s->sent = NULL;
+        return qn_staging_take(s->staging, dst);
+    }
     QN_TRY(feed(s->train_plan, d, "x", b->x, n * qn_sample_x_bytes(&s->spec)));
-    QN_TRY(feed(s->train_plan, d, "y", b->y, n * qn_sample_y_bytes(&s->spec)));
+    return feed(s->train_plan, d, "y", b->y, n * qn_sample_y_bytes(&s->spec));
+}
+
+QnStatus qn_session_start(QnSession *s, const QnBatch *b, int64_t micro, double lr)
+{
+    QnDevice *d = s->device;
+    QN_TRY(feed_batch(s, b));
     int64_t accumulate = s->recipe->accumulate, key[2] = { micro, s->recipe->seed };
     QN_TRY(feed(s->train_plan, d, "key", key, sizeof key));
     QN_TRY(feed_scalars(s->train_plan, d, micro / accumulate, lr));
     QN_TRY(qn_plan_run(s->train_plan));
+    if (!s->update_plan || (micro + 1) % accumulate)
+        return QN_OK;
+    QN_TRY(feed_scalars(s->update_plan, d, micro / accumulate, lr));
+    return qn_plan_run(s->update_plan);
+}
+
+bool qn_session_sends(const QnSession *s)
+{
+    return s->staging != NULL;
+}
+
+QnStatus qn_session_send(QnSession *s, const QnBatch *next)
+{
+    const void *src[] = { next->x, next->y };
+    if (!s->staging)
+        return QN_OK;
+    QN_TRY(qn_staging_send(s->staging, src));
+    s->sent = next->x;
+    return QN_OK;
+}
+
+QnStatus qn_session_finish(QnSession *s, QnStepResult *out)
+{
+    QnDevice *d = s->device;
     QnPlan *updater = s->update_plan ? s->update_plan : s->train_plan;
-    if (s->update_plan && (micro + 1) % accumulate == 0) {
-        QN_TRY(feed_scalars(s->update_plan, d, micro / accumulate, lr));
-        QN_TRY(qn_plan_run(s->update_plan));
-    }
     QN_TRY(read_scalar(updater, d, "grad_norm", &out->grad_norm));
     QN_TRY(read_scalar(s->train_plan, d, "finite", &out->finite));
     QN_TRY(read_scalar(s->train_plan, d, "loss_scale", &out->loss_scale));
     return read_scalar(s->train_plan, d, "loss", &out->loss);
+}
+
+QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double lr,
+                         QnStepResult *out)
+{
+    QN_TRY(qn_session_start(s, b, micro, lr));
+    return qn_session_finish(s, out);
 }
 
 /* Samples that are not there must not count. */

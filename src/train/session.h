@@ -6,6 +6,7 @@
 #include "io/loader.h"
 #include "nn/net.h"
 #include "rt/plan.h"
+#include "rt/staging.h"
 #include "train/recipe.h"
 
 typedef struct QnSession {
@@ -24,6 +25,8 @@ typedef struct QnSession {
     void *host_y;       /* labels of one evaluation batch, missing ones masked */
     float *host_weight; /* regression: 1 for samples that are there */
     float *host_logits; /* devices whose memory the host cannot read; else NULL */
+    QnStaging *staging; /* training, devices that copy while they compute; else NULL */
+    const void *sent;   /* x of the batch that is on its way; NULL: none */
 } QnSession;
 
 typedef struct QnSessionOptions {
@@ -42,6 +45,9 @@ QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d
                         const QnSessionOptions *options, QnSession **out);
 void qn_session_free(QnSession *s);
 
+/* Bytes that session and plans take of the device. */
+int64_t qn_session_planned_bytes(const QnSession *s);
+
 /* Micro-batch number `micro` of the whole run in training mode; the last of each `accumulate` also
  * updates. *loss is the mean over the batch. */
 typedef struct QnStepResult {
@@ -52,6 +58,14 @@ typedef struct QnStepResult {
 } QnStepResult;
 QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double lr,
                          QnStepResult *out);
+
+/* The same in parts: between them the batch after this one can be sent, which travels while this
+ * one is computed. The loader may then have been asked for it: `b` is needed by start alone. */
+QnStatus qn_session_start(QnSession *s, const QnBatch *b, int64_t micro, double lr);
+QnStatus qn_session_send(QnSession *s, const QnBatch *next);
+QnStatus qn_session_finish(QnSession *s, QnStepResult *out);
+/* Whether sending is of use. */
+bool qn_session_sends(const QnSession *s);
 
 /* Outputs of one batch in evaluation mode: (count, outputs) floats, or per token; loss_sum adds up
  * over the samples that are there. *logits is borrowed until the next call. */

@@ -14,6 +14,7 @@
 
 static StubSet *stub_set;
 static StubGet *stub_get;
+static StubTrace *stub_trace;
 static char build_dir[1024]; /* where the plugin is */
 
 /* false: this build has no plugin. Programs are cached in the test's own folder. */
@@ -39,7 +40,9 @@ static inline bool cuda_setup(void)
         fail_msg("%s", dlerror());
     *(void **)&stub_set = dlsym(lib, "stub_set");
     *(void **)&stub_get = dlsym(lib, "stub_get");
+    *(void **)&stub_trace = dlsym(lib, "stub_trace");
     assert_non_null(stub_set);
+    assert_non_null(stub_trace);
     assert_non_null(stub_get);
     stub_set(&(StubOptions){ 0 });
     return true;

@@ -34,7 +34,7 @@ typedef struct QnCuda { /* QnDevice.impl */
     QnCudaChoices choices;
     CUdevice id;
     CUcontext context;
-    CUstream stream;
+    CUstream stream, copies; /* what computes; what travels meanwhile */
     QnCudaStage stage[QN_CUDA_STAGES];
     char name[128];
     int sm; /* 90: compute capability 9.0 */
@@ -63,6 +63,16 @@ QnStatus qn_cuda_capture_begin(QnDevice *d);
 QnStatus qn_cuda_capture_end(QnDevice *d, void **graph);
 QnStatus qn_cuda_replay(QnDevice *d, void *graph);
 void qn_cuda_capture_free(QnDevice *d, void *graph);
+
+/* ahead.c: the backend's second queue, pinned memory and events. */
+void *qn_cuda_host_alloc(QnDevice *d, size_t bytes);
+void qn_cuda_host_free(QnDevice *d, void *p, size_t bytes);
+QnStatus qn_cuda_copy_ahead(QnDevice *d, void *dst, const void *src, size_t bytes);
+QnStatus qn_cuda_event_new(QnDevice *d, void **event);
+void qn_cuda_event_free(QnDevice *d, void *event);
+QnStatus qn_cuda_event_record(QnDevice *d, QnQueue q, void *event);
+QnStatus qn_cuda_event_order(QnDevice *d, QnQueue q, void *event);
+QnStatus qn_cuda_event_wait(QnDevice *d, void *event);
 
 /* report.c: libraries and devices, for doctor. */
 void qn_cuda_report(QnPluginSay *say, void *ctx);

@@ -55,6 +55,7 @@ static QnStatus open_context(QnCuda *c)
     QN_CUDA_TRY(cu, cuDevicePrimaryCtxRetain(&c->context, c->id));
     QN_TRY(qn_cuda_enter(c));
     QN_CUDA_TRY(cu, cuStreamCreate(&c->stream, CU_STREAM_NON_BLOCKING));
+    QN_CUDA_TRY(cu, cuStreamCreate(&c->copies, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < QN_CUDA_STAGES; i++) {
         QnCudaStage *s = &c->stage[i];
         QN_CUDA_TRY(cu, cuMemHostAlloc((void **)&s->host, QN_CUDA_STAGE_BYTES, 0));
@@ -71,6 +72,10 @@ static void cuda_close(QnDevice *d)
         return;
     if (c->context) {
         c->cu.cuCtxSetCurrent(c->context);
+        if (c->copies) {
+            c->cu.cuStreamSynchronize(c->copies);
+            c->cu.cuStreamDestroy(c->copies);
+        }
         if (c->stream)
             c->cu.cuStreamSynchronize(c->stream);
         qn_cuda_programs_free(c);
@@ -231,4 +236,12 @@ const QnBackend qn_backend_cuda = {
     .capture_end = qn_cuda_capture_end,
     .replay = qn_cuda_replay,
     .capture_free = qn_cuda_capture_free,
+    .host_alloc = qn_cuda_host_alloc,
+    .host_free = qn_cuda_host_free,
+    .copy_ahead = qn_cuda_copy_ahead,
+    .event_new = qn_cuda_event_new,
+    .event_free = qn_cuda_event_free,
+    .event_record = qn_cuda_event_record,
+    .event_order = qn_cuda_event_order,
+    .event_wait = qn_cuda_event_wait,
 };

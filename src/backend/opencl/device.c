@@ -89,6 +89,8 @@ static void opencl_close(QnDevice *d)
         qn_free(cl->programs[i].key);
     }
     qn_free(cl->programs);
+    if (cl->copies)
+        clReleaseCommandQueue(cl->copies);
     if (cl->queue)
         clReleaseCommandQueue(cl->queue);
     if (cl->context)
@@ -104,6 +106,8 @@ static QnStatus open_queue(QnOpencl *cl)
     if (err != CL_SUCCESS)
         return qn_opencl_fail(err, "creating a context");
     cl->queue = clCreateCommandQueueWithProperties(cl->context, cl->id, NULL, &err);
+    if (err == CL_SUCCESS)
+        cl->copies = clCreateCommandQueueWithProperties(cl->context, cl->id, NULL, &err);
     return err == CL_SUCCESS ? QN_OK : qn_opencl_fail(err, "creating a queue");
 }
 
@@ -197,6 +201,14 @@ const QnBackend qn_backend_opencl = {
     .read = opencl_transfer,
     .copy = opencl_copy,
     .sync = opencl_sync,
+    .host_alloc = qn_opencl_host_alloc,
+    .host_free = qn_opencl_host_free,
+    .copy_ahead = qn_opencl_copy_ahead,
+    .event_new = qn_opencl_event_new,
+    .event_free = qn_opencl_event_free,
+    .event_record = qn_opencl_event_record,
+    .event_order = qn_opencl_event_order,
+    .event_wait = qn_opencl_event_wait,
 };
 #else
 typedef int qn_no_opencl;

@@ -20,13 +20,15 @@ typedef struct QnOpenclProgram {
 typedef struct QnOpencl { /* QnDevice.impl */
     cl_device_id id;
     cl_context context;
-    cl_command_queue queue; /* in order */
+    cl_command_queue queue;  /* in order */
+    cl_command_queue copies; /* in order: what travels while the other computes */
     char name[128];
     char driver[512]; /* platform, device and driver by version: what binaries are made for */
     char cache[1024]; /* folder of compiled programs; "" where none is kept */
     size_t max_group; /* work items in a group */
     QnOpenclProgram *programs;
     int64_t n_programs, cap_programs;
+    struct QnOpenclPinned *pinned; /* ahead.c */
 } QnOpencl;
 
 /* QN_EDEVICE with what failed and OpenCL's number. */
@@ -36,6 +38,16 @@ QnStatus qn_opencl_fail(cl_int err, const char *what);
  * of QN_T. A compile error gives the first lines of the log. *out is the caller's to release. */
 QnStatus qn_opencl_kernel(QnOpencl *cl, const char *text, const char *kernel, QnDtype storage,
                           cl_kernel *out);
+
+/* ahead.c: the backend's second queue, pinned memory and events. */
+void *qn_opencl_host_alloc(QnDevice *d, size_t bytes);
+void qn_opencl_host_free(QnDevice *d, void *p, size_t bytes);
+QnStatus qn_opencl_copy_ahead(QnDevice *d, void *dst, const void *src, size_t bytes);
+QnStatus qn_opencl_event_new(QnDevice *d, void **event);
+void qn_opencl_event_free(QnDevice *d, void *event);
+QnStatus qn_opencl_event_record(QnDevice *d, QnQueue q, void *event);
+QnStatus qn_opencl_event_order(QnDevice *d, QnQueue q, void *event);
+QnStatus qn_opencl_event_wait(QnDevice *d, void *event);
 
 /* Devices of all platforms: how many, and the name of one (for doctor). */
 int qn_opencl_count(void);

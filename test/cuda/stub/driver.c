@@ -16,6 +16,7 @@ STUB_API void stub_set(const StubOptions *options)
     stub.calls = 0;
     stub.counts.calls = stub.counts.launches = stub.counts.replays = stub.counts.compiles = 0;
     stub.counts.products = stub.counts.asked = 0;
+    stub_note(NULL, NULL);
 }
 
 STUB_API void stub_get(StubCounts *counts);
@@ -197,7 +198,7 @@ STUB_API CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream strea
 STUB_API CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream)
 {
     NEED_CONTEXT();
-    (void)stream;
+    stub_drain(stream); /* in the stream's order; other streams are the caller's concern */
     for (Block **at = &blocks; *at; at = &(*at)->next) {
         Block *b = *at;
         if ((CUdeviceptr)(uintptr_t)b->p != p)

@@ -1,6 +1,7 @@
 /* Streams, events, copies, launches and graphs. */
 #include "cuda/stub/stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,17 +13,62 @@
             return stub_error();                                                                   \
     } while (0)
 
+/* ---- what was asked ---- */
+
+static char trace[4000];
+
+STUB_API const char *stub_trace(void);
+STUB_API const char *stub_trace(void)
+{
+    return trace;
+}
+
+void stub_note(CUstream s, const char *what)
+{
+    size_t n = strlen(trace);
+    if (!s) { /* from the beginning */
+        trace[0] = '\0';
+        return;
+    }
+    snprintf(trace + n, sizeof trace - n, "%s%d %s", n ? ", " : "", s->number, what);
+}
+
+/* ---- streams ---- */
+
 STUB_API CUresult cuStreamCreate(CUstream *out, unsigned flags)
 {
     (void)flags;
     ENTER("cuStreamCreate");
     *out = calloc(1, sizeof **out);
-    stub.counts.streams++;
+    (*out)->number = (int)stub.counts.streams++;
     return CUDA_SUCCESS;
 }
 
+static void do_work(StubWork *w);
+
+static void run_until(CUstream s, int64_t count)
+{
+    while (s->n_done < count && s->n > 0) {
+        StubWork w = s->queue[0];
+        s->n--;
+        memmove(s->queue, s->queue + 1, (size_t)s->n * sizeof *s->queue);
+        if (w.other)
+            run_until(w.other, w.other_count);
+        do_work(&w);
+        s->n_done++;
+    }
+}
+
+void stub_drain(CUstream s)
+{
+    run_until(s, INT64_MAX);
+}
+
+/* Real ones finish what they hold; nothing waits for a stream that is gone. */
 STUB_API CUresult cuStreamDestroy(CUstream s)
 {
+    stub_drain(s);
+    free(s->queue);
     free(s->graph.work);
     free(s);
     stub.counts.streams--;
@@ -32,11 +78,17 @@ STUB_API CUresult cuStreamDestroy(CUstream s)
 STUB_API CUresult cuStreamSynchronize(CUstream s)
 {
     ENTER("cuStreamSynchronize");
-    return s->captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    if (s->captures)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    stub_drain(s);
+    return CUDA_SUCCESS;
 }
 
+/* ---- events ---- */
+
 struct CUevent_st {
-    int unused;
+    CUstream s; /* NULL: never recorded */
+    int64_t count;
 };
 
 STUB_API CUresult cuEventCreate(CUevent *out, unsigned flags)
@@ -57,18 +109,40 @@ STUB_API CUresult cuEventDestroy(CUevent e)
 
 STUB_API CUresult cuEventRecord(CUevent e, CUstream s)
 {
-    (void)s;
     ENTER("cuEventRecord");
-    return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (!e || !s || s->captures)
+        return CUDA_ERROR_INVALID_HANDLE;
+    stub_note(s, "record");
+    *e = (struct CUevent_st){ s, s->n_done + s->n };
+    return CUDA_SUCCESS;
 }
 
 STUB_API CUresult cuEventSynchronize(CUevent e)
 {
     ENTER("cuEventSynchronize");
-    return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (e->s)
+        run_until(e->s, e->count);
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
+{
+    ENTER("cuStreamWaitEvent");
+    if (!e || !s || flags || s->captures)
+        return CUDA_ERROR_INVALID_VALUE;
+    stub_note(s, "wait");
+    if (e->s && e->s != s)
+        stub_enqueue(s, &(StubWork){ .other = e->s, .other_count = e->count });
+    return CUDA_SUCCESS;
 }
 
 /* ---- work ---- */
+
+struct CUgraphExec_st {
+    struct CUgraph_st graph;
+};
 
 static void do_work(StubWork *w)
 {
@@ -81,38 +155,52 @@ static void do_work(StubWork *w)
         memcpy(args, w->args, sizeof args);
         stub_kernel_run(w->kernel, args, w->blocks, w->threads);
     }
+    for (int i = 0; w->graph && i < w->graph->graph.n; i++)
+        do_work(&w->graph->graph.work[i]);
+}
+
+static void append(StubWork **all, int *n, int *cap, const StubWork *w)
+{
+    if (*n == *cap) {
+        *cap = *cap ? 2 * *cap : 16;
+        *all = realloc(*all, (size_t)*cap * sizeof **all);
+    }
+    (*all)[(*n)++] = *w;
 }
 
 void stub_enqueue(CUstream s, StubWork *w)
 {
-    struct CUgraph_st *g = &s->graph;
-    if (!s->captures) {
-        do_work(w);
+    if (s->captures) {
+        append(&s->graph.work, &s->graph.n, &s->graph.cap, w);
         return;
     }
-    if (g->n == g->cap) {
-        g->cap = g->cap ? 2 * g->cap : 16;
-        g->work = realloc(g->work, (size_t)g->cap * sizeof *g->work);
-    }
-    g->work[g->n++] = *w;
+    append(&s->queue, &s->n, &s->cap, w);
+    if (!(stub.options.lazy >> s->number & 1))
+        stub_drain(s);
+}
+
+/* From and to host memory; pinned, or the real one would wait here for the copy. */
+static CUresult copy_host(CUstream s, CUdeviceptr dst, CUdeviceptr src, CUdeviceptr device,
+                          size_t bytes)
+{
+    if (!stub_is_live(device, bytes) || s->captures || !bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    stub_enqueue(s, &(StubWork){ .dst = dst, .src = src, .bytes = bytes });
+    return CUDA_SUCCESS;
 }
 
 STUB_API CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t bytes, CUstream s)
 {
     ENTER("cuMemcpyHtoDAsync");
-    if (!stub_is_live(dst, bytes) || s->captures)
-        return CUDA_ERROR_INVALID_VALUE;
-    memcpy((void *)(uintptr_t)dst, src, bytes);
-    return CUDA_SUCCESS;
+    stub_note(s, "HtoD");
+    return copy_host(s, dst, (CUdeviceptr)(uintptr_t)src, dst, bytes);
 }
 
 STUB_API CUresult cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t bytes, CUstream s)
 {
     ENTER("cuMemcpyDtoHAsync");
-    if (!stub_is_live(src, bytes) || s->captures)
-        return CUDA_ERROR_INVALID_VALUE;
-    memcpy(dst, (const void *)(uintptr_t)src, bytes);
-    return CUDA_SUCCESS;
+    stub_note(s, "DtoH");
+    return copy_host(s, (CUdeviceptr)(uintptr_t)dst, src, src, bytes);
 }
 
 STUB_API CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
@@ -120,6 +208,7 @@ STUB_API CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t byt
     ENTER("cuMemcpyDtoDAsync");
     if (!stub_is_live(dst, bytes) || !stub_is_live(src, bytes) || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
+    stub_note(s, "DtoD");
     stub_enqueue(s, &(StubWork){ .dst = dst, .src = src, .bytes = bytes });
     return CUDA_SUCCESS;
 }
@@ -133,6 +222,7 @@ STUB_API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigne
     if (!f || !s || !gx || gy != 1 || gz != 1 || !bx || bx > 1024 || by != 1 || bz != 1 || shared ||
         extra || !params)
         return CUDA_ERROR_INVALID_VALUE;
+    stub_note(s, "launch");
     if (!stub.options.runs_kernels) {
         if (s->captures)
             stub_enqueue(s, &(StubWork){ .blocks = gx, .threads = bx });
@@ -174,10 +264,6 @@ STUB_API CUresult cuStreamEndCapture(CUstream s, CUgraph *out)
     return fails ? stub_error() : CUDA_SUCCESS;
 }
 
-struct CUgraphExec_st {
-    struct CUgraph_st graph;
-};
-
 STUB_API CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph g, unsigned long long flags)
 {
     (void)flags;
@@ -207,8 +293,8 @@ STUB_API CUresult cuGraphLaunch(CUgraphExec e, CUstream s)
     if (!e || !s || s->captures)
         return CUDA_ERROR_INVALID_VALUE;
     stub.counts.replays++;
-    for (int i = 0; i < e->graph.n; i++)
-        do_work(&e->graph.work[i]);
+    stub_note(s, "graph");
+    stub_enqueue(s, &(StubWork){ .graph = e });
     return CUDA_SUCCESS;
 }
 

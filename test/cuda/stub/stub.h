@@ -14,6 +14,8 @@ typedef struct StubOptions {
     int newest_arch;                 /* that NVRTC knows, 0: 121 */
     int64_t memory_bytes;            /* of the device, 0: 1 GiB */
     bool runs_kernels;               /* otherwise launches are counted */
+    unsigned lazy;                   /* by bits, streams in the order of their making: what is
+                                      * enqueued is done when somebody waits for it, no sooner */
     bool knows_no_product;           /* cublasLt has no algorithm */
     const char *fail_call;           /* NULL: any but those that give something back */
     int64_t fail_at;                 /* the n-th such call, from 1; 0: none */
@@ -29,5 +31,8 @@ typedef struct StubCounts {
 /* Exported by the library; also counts all calls from 0 again. */
 typedef void StubSet(const StubOptions *options);
 typedef void StubGet(StubCounts *counts);
+/* What was enqueued since then, stream by number: "1 HtoD, 1 record, 0 wait, 0 launch"; the first
+ * 4,000 bytes. */
+typedef const char *StubTrace(void);
 
 #endif

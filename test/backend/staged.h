@@ -1,0 +1,87 @@
+/* Trains a small net on a device with batches that are sent ahead, and without: the same weights,
+ * bit for bit. */
+#ifndef QN_TEST_BACKEND_STAGED_H
+#define QN_TEST_BACKEND_STAGED_H
+
+#include "train/toy.h"
+
+#include "base/file.h"
+#include "rt/staging.h"
+
+#define STAGED_RECIPE                                                                              \
+    TOY_HEAD TOY_DATA ", " TOY_MLP                                                                 \
+                      ", 'train': {'steps': 7, 'batch': 8, 'lr': 0.1, 'eval': {'every': "          \
+                      "4}, 'optimizer': {'name': 'sgd', 'momentum': 0.9}}}"
+
+static inline void staged_note(void *ctx, const char *text)
+{
+}
+static inline void staged_step(void *ctx, const QnTrainStatus *s)
+{
+}
+static inline void staged_eval(void *ctx, const QnTrainStatus *s, const QnEvaluation *e, bool best)
+{
+}
+
+/* Trains in the test's folder `run`; toy_images "a" and "b" are there. The weights of the first
+ * layer go to *weights, n of them, for the caller to free; NULL: not wanted. *sends: batches were
+ * sent ahead. */
+static inline QnStatus staged_train(QnDevice *d, const char *recipe, const char *const *set,
+                                    int n_set, const char *run, float **weights, int64_t *n,
+                                    bool *sends)
+{
+    QnRecipe *r = NULL;
+    QnTrainData data = { 0 };
+    QnSession *s = NULL;
+    QnMetrics metrics = { 0 };
+    QnTrainResult result = { 0 };
+    QnTrainEvents events = { .step = staged_step, .eval = staged_eval, .note = staged_note };
+    QnStatus st = qn_recipe_open(recipe, set, n_set, &r);
+    if (st == QN_OK)
+        st = qn_data_open(r, &data);
+    if (st == QN_OK)
+        st = qn_session_new(r, qn_dataset_spec(data.train), d,
+                            &(QnSessionOptions){ .training = true }, &s);
+    if (st == QN_OK) {
+        *sends = qn_session_sends(s);
+        if (*sends)
+            assert_int_equal(d->peak_bytes, qn_session_planned_bytes(s));
+        st = qn_train(s, &data, temp_path(run), false, 0, &events, &metrics, &result);
+    }
+    if (st == QN_OK && weights)
+        *weights = toy_state(s->store, "fc1.weight", n);
+    qn_evaluation_fini(&result.last);
+    qn_metrics_close(&metrics);
+    qn_session_free(s);
+    qn_data_close(&data);
+    qn_recipe_free(r);
+    return st;
+}
+
+/* The same with and without, of a device that has a second queue. */
+static inline void check_staged(QnDevice *d, const char *recipe, const char *setting)
+{
+    float *ahead, *plain;
+    int64_t n, n_plain;
+    bool sends;
+    assert_ok(qn_file_make_dirs(temp_path("run")));
+    assert_ok(staged_train(d, recipe, &setting, 1, "run", &ahead, &n, &sends));
+    assert_true(sends);
+    QnBackend without = *d->backend;
+    const QnBackend *with = d->backend;
+    without.copy_ahead = NULL;
+    d->backend = &without;
+    d->peak_bytes = 0;
+    QnStatus st = staged_train(d, recipe, &setting, 1, "run", &plain, &n_plain, &sends);
+    d->backend = with;
+    d->peak_bytes = 0;
+    assert_ok(st);
+    assert_false(sends);
+    assert_int_equal(n, n_plain);
+    assert_memory_equal(ahead, plain, (size_t)n * sizeof *ahead);
+    free(ahead);
+    free(plain);
+    assert_int_equal(d->now_bytes, 0);
+}
+
+#endif
