@@ -88,8 +88,8 @@ typedef struct QnPlanOptions {
     bool profile;             /* measure each step */
     bool profile_cpu;  /* the same in processor time of all threads, which the time that other
                         * programs take does not add to */
-    bool check_finite; /* stop at the first step that writes an infinity or a NaN (host
-                        * devices), naming node and element; costs a pass over all outputs */
+    bool check_finite; /* stop at the first step that writes an infinity or a NaN, naming node
+                        * and element; costs a pass over all outputs, on the host */
     bool no_capture;   /* launch every step, though the device could replay all as a graph */
 } QnPlanOptions;
 

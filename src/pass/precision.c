@@ -80,6 +80,11 @@ static bool is_low(const QnValue *v)
     return v && (v->type.dtype == QN_DTYPE_BF16 || v->type.dtype == QN_DTYPE_F16);
 }
 
+static bool is_parameter(const QnValue *v)
+{
+    return v->node->op == &qn_op_state && ((const QnStateAttr *)v->node->attr)->trainable;
+}
+
 typedef struct Pass {
     QnGraph *to;
     const QnPrecisionOptions *o;
@@ -110,8 +115,15 @@ static QnStatus in_dtype(Pass *p, QnValue *v, QnDtype dtype, QnValue **out)
         p->n_cast = n;
     }
     bool again = v->node->op->traits & QN_STATE;
-    if (!p->cast[v->id][at] || again) {
-        p->cast[v->id][at] = qn_cast(p->to, v, dtype);
+    QnValue **cast = &p->cast[v->id][at];
+    if (*cast && again) {
+        QnNode *n = qn_graph_copy_node(p->to, (*cast)->node, (*cast)->node->in);
+        *cast = n ? &n->out[0] : qn_graph_poison(p->to);
+        p->report.casts++;
+    } else if (!*cast) {
+        bool chance = p->o->key && is_parameter(v) && dtype != QN_DTYPE_F32;
+        *cast = chance ? qn_cast_random(p->to, v, p->map[p->o->key->id], dtype)
+                       : qn_cast(p->to, v, dtype);
         p->report.casts++;
     }
     *out = p->cast[v->id][at];
@@ -150,8 +162,10 @@ static QnStatus choose_dtypes(Pass *p, const QnNode *n, QnValue **in)
     bool is_loss = n->n_out > 0 && p->is_loss[n->out[0].id];
     QnDtype dtype = dtype_for(p, n, in, is_loss);
     int shared = class_of(n->op) == CLASS_INNER ? QN_MIN(n->n_in, INNER_SHARED) : n->n_in;
+    qn_scope_push(p->to, n->name ? n->name : n->op->name); /* who overflows is known by name */
     for (int i = 0; i < n->n_in; i++)
         QN_TRY(in_dtype(p, in[i], i < shared ? dtype : QN_DTYPE_F32, &in[i]));
+    qn_scope_pop(p->to);
     *(dtype != QN_DTYPE_F32 ? &p->report.low_nodes : &p->report.high_nodes) += 1;
     return QN_OK;
 }
@@ -191,6 +205,7 @@ static QnStatus rewrite(Pass *p, const QnGraph *g)
     QnValue **in = qn_arena_array(p->to->arena, QN_MAX_IN, sizeof *in);
     if (!in)
         return QN_ENOMEM;
+    p->to->next_stream = g->next_stream;
     QN_GRAPH_EACH(g, n)
     QN_TRY(copy_node(p, n, in));
     for (int64_t i = 0; i < g->n_outputs; i++) {
@@ -199,7 +214,6 @@ static QnStatus rewrite(Pass *p, const QnGraph *g)
         QN_TRY(qn_graph_output(p->to, g->outputs[i].name, v));
         p->map[g->outputs[i].value->id] = v;
     }
-    p->to->next_stream = g->next_stream;
     return QN_OK;
 }
 

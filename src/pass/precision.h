@@ -20,6 +20,8 @@ typedef struct QnPrecisionOptions {
     /* optional: f16, bf16 or f32 for a product (qn_precision_is_product) or an embedding */
     QnDtype (*of)(void *ctx, const QnNode *n);
     void *ctx;
+    QnValue *key; /* optional: i64 (step, seed); parameters are rounded to 16 bits by chance then,
+                   * anew at each step (ops/cast_random.c) */
     QnValue *result; /* optional: the model's; what is computed from it is a loss, in float32 */
 } QnPrecisionOptions;
 

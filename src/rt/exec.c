@@ -19,22 +19,44 @@ static bool is_finite_bits(QnDtype dtype, const void *p, int64_t i)
     }
 }
 
-static QnStatus check_finite(const QnPlanRun *s)
+/* The elements of output k where the host can read them; *copy is the caller's to qn_free. */
+static QnStatus on_host(QnDevice *d, const QnPlanRun *s, int k, const void **p, void **copy)
+{
+    size_t bytes = (size_t)qn_type_bytes(&s->prepared.node->out[k].type);
+    *copy = NULL;
+    *p = s->out[k];
+    if (d->backend->is_host)
+        return QN_OK;
+    *copy = qn_alloc(bytes + 1);
+    if (!*copy)
+        return QN_ENOMEM;
+    *p = *copy;
+    return d->backend->read(d, *copy, s->out[k], bytes);
+}
+
+static QnStatus check_finite(QnDevice *d, const QnPlanRun *s)
 {
     const QnNode *n = s->prepared.node;
-    for (int k = 0; k < n->n_out; k++) {
+    QnStatus st = QN_OK;
+    for (int k = 0; st == QN_OK && k < n->n_out; k++) {
         const QnType *t = &n->out[k].type;
-        int64_t count = qn_shape_count(&t->shape);
-        for (int64_t i = 0; i < count; i++) {
+        int64_t count = qn_dtype_is_float(t->dtype) ? qn_shape_count(&t->shape) : 0;
+        const void *p;
+        void *copy;
+        if (!count)
+            continue;
+        st = on_host(d, s, k, &p, &copy);
+        for (int64_t i = 0; st == QN_OK && i < count; i++) {
             char text[QN_TYPE_TEXT_BYTES];
-            if (!is_finite_bits(t->dtype, s->out[k], i))
-                return qn_fail(QN_ENUMERIC,
-                               "output %d, %s, is not finite at element %lld (all steps before "
-                               "were finite)",
-                               k, qn_type_text(t, text), (long long)i);
+            if (!is_finite_bits(t->dtype, p, i))
+                st = qn_fail(QN_ENUMERIC,
+                             "output %d, %s, is not finite at element %lld (all steps before "
+                             "were finite)",
+                             k, qn_type_text(t, text), (long long)i);
         }
+        qn_free(copy);
     }
-    return QN_OK;
+    return st;
 }
 
 static void poison_outputs(const QnPlan *p, const QnPlanRun *s)
@@ -70,8 +92,8 @@ static QnStatus run_step(QnPlan *p, QnPlanRun *s)
     QnStatus st = k->run(&s->prepared, s->in, s->out, s->workspace);
     if (st == QN_OK && p->options.profile && p->device->backend->sync)
         st = p->device->backend->sync(p->device);
-    if (st == QN_OK && p->options.check_finite && p->device->backend->is_host)
-        st = check_finite(s);
+    if (st == QN_OK && p->options.check_finite && !p->device->backend->only_counts)
+        st = check_finite(p->device, s);
     if (st != QN_OK) {
         const QnNode *n = s->prepared.node;
         return qn_fail_prefix("node %s (%s)", n->name ? n->name : n->op->name, k->name);
@@ -107,7 +129,8 @@ static QnStatus run_all(QnPlan *p)
 static bool wants_capture(QnPlan *p)
 {
     QnPlanCapture *c = &p->capture;
-    bool never = !p->device->backend->capture_begin || p->options.profile || p->options.no_capture;
+    bool never = !p->device->backend->capture_begin || p->options.profile ||
+                 p->options.no_capture || p->options.check_finite;
     if (never || c->is_tried || c->n_runs++ == 0)
         return false;
     c->is_tried = true;
@@ -153,4 +176,13 @@ QnStatus qn_plan_run(QnPlan *p)
     if (wants_capture(p))
         capture(p);
     return p->capture.graph ? p->device->backend->replay(p->device, p->capture.graph) : run_all(p);
+}
+
+QnStatus qn_plan_run_checked(QnPlan *p)
+{
+    bool before = p->options.check_finite;
+    p->options.check_finite = true;
+    QnStatus st = run_all(p);
+    p->options.check_finite = before;
+    return st;
 }

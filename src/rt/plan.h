@@ -13,6 +13,10 @@
 /* Adds the kernel of every step to the choices, so that another plan repeats them. */
 QnStatus qn_plan_record(const QnPlan *p, QnChoices *c);
 
+/* Runs once, step by step, and stops with QN_ENUMERIC at the first node that writes an infinity or
+ * NaN, naming it. What a run changes in states may then have been changed in part. */
+QnStatus qn_plan_run_checked(QnPlan *p);
+
 /* The steps, for explain, profile and tests. */
 typedef struct QnPlanStep {
     const QnNode *node;

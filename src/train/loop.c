@@ -23,7 +23,8 @@ typedef struct Run {
     int64_t eval_every, checkpoint_every;
     int64_t record_every, saved_update;
     bool told_of_skips;
-    int64_t busy_ns; /* in updates, of this process, its first ones left out */
+    double loss_scale; /* of the last step; 0: there was none */
+    int64_t busy_ns;   /* in updates, of this process, its first ones left out */
     int64_t busy_samples, first_updates;
 } Run;
 
@@ -72,7 +73,8 @@ static QnStatus take_batch(Run *run, QnBatch *b)
 static QnStatus send_next(Run *run, int64_t micro)
 {
     bool is_last = micro + 1 == run->status.n_updates * run->r->accumulate;
-    if (!qn_session_sends(run->s) || is_last)
+    bool keep = run->loss_scale <= 2; /* this batch may be needed again: blame_overflow */
+    if (!qn_session_sends(run->s) || is_last || keep)
         return QN_OK;
     if (qn_loader_next(run->loader, &run->next) != QN_OK) {
         qn_error_clear();
@@ -82,13 +84,27 @@ static QnStatus send_next(Run *run, int64_t micro)
     return qn_session_send(run->s, &run->next);
 }
 
+/* The loss scale cannot go down further: who overflows? */
+static QnStatus blame_overflow(Run *run, const QnBatch *b, int64_t micro)
+{
+    char first[600] = "none when it was run again";
+    QnStatus st = qn_session_blame(run->s, b, micro, run->status.lr);
+    if (st != QN_OK && st != QN_ENUMERIC)
+        return st;
+    if (st == QN_ENUMERIC)
+        snprintf(first, sizeof first, "%.500s", qn_error_last()->text);
+    return qn_fail(QN_ENUMERIC,
+                   "fp16 overflows at update %lld though the loss scale is down to 1: set "
+                   "train.precision to bf16 or fp32; the first node that is not finite: %s",
+                   (long long)run->progress.update, first);
+}
+
 static QnStatus one_update(Run *run)
 {
     const QnRecipe *r = run->r;
     QnTrainStatus *t = &run->status;
     int64_t start = qn_clock_ns();
     double loss = 0, scale = NAN;
-    bool clean = true;
     t->lr = qn_schedule_lr(&r->schedule, run->progress.update, t->n_updates, t->updates_per_epoch);
     for (int64_t i = 0; i < r->accumulate; i++) {
         QnBatch b;
@@ -102,13 +118,10 @@ static QnStatus one_update(Run *run)
         loss += step.loss / (double)r->accumulate;
         t->grad_norm = step.grad_norm;
         scale = step.loss_scale;
-        clean = clean && step.finite != 0;
+        run->loss_scale = scale;
+        if (scale <= 1 && step.finite == 0)
+            return blame_overflow(run, &b, micro);
     }
-    if (scale <= 1 && !clean)
-        return qn_fail(QN_ENUMERIC,
-                       "gradients overflow fp16 at update %lld though the loss scale is "
-                       "down to 1: set train.precision to bf16 or fp32",
-                       (long long)run->progress.update);
     if (!isfinite(loss) && !(scale > 1))
         return qn_fail(QN_ENUMERIC,
                        "the loss is %g at update %lld: lower train.lr, or set "

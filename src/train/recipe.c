@@ -16,6 +16,7 @@
 static const char *const task_names[] = { "classify", "regress", "language" };
 static const char *const format_names[] = { "idx", "folder", "csv", "text", "npy" };
 static const char *const schedule_names[] = { "constant", "step", "cosine", "linear", "one_cycle" };
+static const char *const rounding_names[] = { "nearest", "stochastic" };
 static const char *const precision_names[] = { "fp32", "bf16", "fp16" };
 static const char *const determinism_names[] = { "run", "strict" };
 
@@ -277,11 +278,11 @@ static QnStatus read_intervals(QnRecipe *r, const QnYaml *train)
 static QnStatus read_train(QnRecipe *r, const QnYaml *root)
 {
     QnYaml *train;
-    int determinism = 0, precision = 0;
+    int determinism = 0, precision = 0, rounding = 0;
     QN_TRY(qn_yaml_map(root, "train", true, &train));
     QN_TRY(KNOWN(train, "epochs", "steps", "batch", "accumulate", "lr", "schedule", "optimizer",
                  "label_smoothing", "ema", "early_stop", "keep_best", "seed", "determinism",
-                 "precision", "eval", "checkpoint", "threads"));
+                 "precision", "rounding", "eval", "checkpoint", "threads"));
     QN_TRY(qn_yaml_int(train, "epochs", false, 1, FOR_EVER, &r->epochs));
     QN_TRY(qn_yaml_int(train, "steps", false, 1, FOR_EVER, &r->steps));
     if (!r->epochs == !r->steps)
@@ -303,6 +304,12 @@ static QnStatus read_train(QnRecipe *r, const QnYaml *root)
     QN_TRY(qn_yaml_choice(train, "precision", false, precision_names, QN_COUNT(precision_names),
                           &precision));
     r->precision = (QnPrecision)precision;
+    QN_TRY(qn_yaml_choice(train, "rounding", false, rounding_names, QN_COUNT(rounding_names),
+                          &rounding));
+    r->rounding = (QnRounding)rounding;
+    if (r->rounding && r->precision == QN_PRECISION_FP32)
+        return qn_yaml_fail(qn_yaml_find(train, "rounding"),
+                            "fp32 rounds no weights; it belongs to another train.precision");
     return read_intervals(r, train);
 }
 

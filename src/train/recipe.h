@@ -67,6 +67,9 @@ typedef struct QnRecipeOptimizer {
 
 typedef enum QnPrecision { QN_PRECISION_FP32, QN_PRECISION_BF16, QN_PRECISION_FP16 } QnPrecision;
 
+/* Of parameters to the 16 bits that products read. */
+typedef enum QnRounding { QN_ROUNDING_NEAREST, QN_ROUNDING_STOCHASTIC } QnRounding;
+
 typedef enum QnDeterminism { QN_DETERMINISM_RUN, QN_DETERMINISM_STRICT } QnDeterminism;
 
 typedef struct QnRecipe {
@@ -89,6 +92,7 @@ typedef struct QnRecipe {
     int64_t seed;
     QnDeterminism determinism;
     QnPrecision precision;    /* of products; parameters and sums are always float32 */
+    QnRounding rounding;
     int64_t eval_batch;       /* 0: batch */
     int64_t eval_every;       /* steps; 0: each epoch */
     int64_t checkpoint_every; /* steps; 0: each epoch */

@@ -151,17 +151,22 @@ static QnStatus feed_batch(QnSession *s, const QnBatch *b)
     return feed(s->train_plan, d, "y", b->y, n * qn_sample_y_bytes(&s->spec));
 }
 
+static QnStatus feed_step(QnSession *s, const QnBatch *b, int64_t micro, double lr)
+{
+    int64_t key[2] = { micro, s->recipe->seed };
+    QN_TRY(feed_batch(s, b));
+    QN_TRY(feed(s->train_plan, s->device, "key", key, sizeof key));
+    return feed_scalars(s->train_plan, s->device, micro / s->recipe->accumulate, lr);
+}
+
 QnStatus qn_session_start(QnSession *s, const QnBatch *b, int64_t micro, double lr)
 {
-    QnDevice *d = s->device;
-    QN_TRY(feed_batch(s, b));
-    int64_t accumulate = s->recipe->accumulate, key[2] = { micro, s->recipe->seed };
-    QN_TRY(feed(s->train_plan, d, "key", key, sizeof key));
-    QN_TRY(feed_scalars(s->train_plan, d, micro / accumulate, lr));
+    int64_t accumulate = s->recipe->accumulate;
+    QN_TRY(feed_step(s, b, micro, lr));
     QN_TRY(qn_plan_run(s->train_plan));
     if (!s->update_plan || (micro + 1) % accumulate)
         return QN_OK;
-    QN_TRY(feed_scalars(s->update_plan, d, micro / accumulate, lr));
+    QN_TRY(feed_scalars(s->update_plan, s->device, micro / accumulate, lr));
     return qn_plan_run(s->update_plan);
 }
 
@@ -195,6 +200,12 @@ QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double l
 {
     QN_TRY(qn_session_start(s, b, micro, lr));
     return qn_session_finish(s, out);
+}
+
+QnStatus qn_session_blame(QnSession *s, const QnBatch *b, int64_t micro, double lr)
+{
+    QN_TRY(feed_step(s, b, micro, lr));
+    return qn_plan_run_checked(s->train_plan);
 }
 
 /* Samples that are not there must not count. */

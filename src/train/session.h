@@ -67,6 +67,10 @@ QnStatus qn_session_finish(QnSession *s, QnStepResult *out);
 /* Whether sending is of use. */
 bool qn_session_sends(const QnSession *s);
 
+/* After a step whose numbers were not finite: runs it again and names the first node that is to
+ * blame, by failing with QN_ENUMERIC. QN_OK: this time all were finite. */
+QnStatus qn_session_blame(QnSession *s, const QnBatch *b, int64_t micro, double lr);
+
 /* Outputs of one batch in evaluation mode: (count, outputs) floats, or per token; loss_sum adds up
  * over the samples that are there. *logits is borrowed until the next call. */
 typedef struct QnEvalResult {

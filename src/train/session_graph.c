@@ -50,6 +50,8 @@ static QnStatus mix_precision(const QnRecipe *r, Built *b, QnValue *result)
     if (r->precision == QN_PRECISION_FP32)
         return QN_OK;
     QnPrecisionOptions o = { .low = dtypes[r->precision], .result = result };
+    if (r->rounding == QN_ROUNDING_STOCHASTIC)
+        o.key = b->net.key;
     QN_TRY(qn_precision(b->g, &o, &mixed, &map, NULL));
     for (int64_t i = 0; i < b->net.n_params; i++) {
         b->net.params[i].state = map[b->net.params[i].state->id];

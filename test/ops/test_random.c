@@ -98,6 +98,37 @@ static void test_normal_moments(void **state)
     case_free(&c);
 }
 
+/* Each draw is a neighbour in the 16-bit type, and their mean is the number itself: 1 + 2^-9 lies a
+ * quarter up from 1 in bf16, 3.3 * 2^-24 among f16's smallest numbers. */
+static void test_casts_by_chance_are_right_in_the_mean(void **state)
+{
+    static const struct {
+        QnDtype dtype;
+        double x, below, above;
+    } cases[] = { { QN_DTYPE_BF16, 1 + 0x1p-9, 1, 1 + 0x1p-7 },
+                  { QN_DTYPE_BF16, -(1 + 0x1p-9), -1, -(1 + 0x1p-7) },
+                  { QN_DTYPE_F16, 2 + 0x1p-11, 2, 2 + 0x1p-9 },
+                  { QN_DTYPE_F16, 3.25 * 0x1p-24, 3 * 0x1p-24, 4 * 0x1p-24 } };
+    enum { N = 8000 };
+    double x[N];
+    for (int k = 0; k < 4; k++) {
+        Case c = case_new();
+        for (int i = 0; i < N; i++)
+            x[i] = cases[k].x;
+        QnValue *v = qn_input(c.g, "x", F32, &QN_SHAPE(N));
+        QnValue *step = GIVE(&c, I64, ((QnShape){ 0 }), 3);
+        assert_ok(qn_eval_set(c.e, v, x));
+        const double *got = draw(&c, qn_cast_random(c.g, v, step, cases[k].dtype));
+        int up = 0;
+        for (int i = 0; i < N; i++) {
+            assert_true(got[i] == cases[k].below || got[i] == cases[k].above);
+            up += got[i] == cases[k].above;
+        }
+        assert_in_range(up, N / 4 - 160, N / 4 + 160); /* over 4 deviations */
+        case_free(&c);
+    }
+}
+
 static void test_keys_are_checked(void **state)
 {
     Case c = case_new();
