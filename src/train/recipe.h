@@ -91,7 +91,7 @@ typedef struct QnRecipe {
     bool keep_best;
     int64_t seed;
     QnDeterminism determinism;
-    QnPrecision precision;    /* of products; parameters and sums are always float32 */
+    QnPrecision precision; /* of products; parameters and sums are always float32 */
     QnRounding rounding;
     int64_t eval_batch;       /* 0: batch */
     int64_t eval_every;       /* steps; 0: each epoch */
