@@ -76,6 +76,8 @@ static QnStatus write_index(const char *path, const char *digest, const QnProgre
     qn_json_put_double(&w, "best_metric", p->best_metric);
     qn_json_put_int(&w, "best_update", p->best_update);
     qn_json_put_int(&w, "bad_evals", p->bad_evals);
+    if (p->fell_back)
+        qn_json_put_bool(&w, "fell_back_to_fp32", true);
     qn_json_put_double(&w, "train_seconds", p->train_seconds);
     qn_json_put_double(&w, "loss_sum", p->loss_sum);
     qn_json_put_int(&w, "loss_n", p->loss_n);
@@ -184,6 +186,8 @@ static QnStatus parse_index(const QnJson *o, QnProgress *p, const char **digest)
     p->position.epoch = (uint64_t)epoch;
     p->seed = (uint64_t)seed;
     p->best_metric = number_or_nan(o, "best_metric");
+    v = qn_json_find(o, "fell_back_to_fp32"); /* older ones have none */
+    p->fell_back = v && v->type == QN_JSON_BOOL && v->boolean;
     QN_TRY(qn_json_need(o, "train_seconds", QN_JSON_DOUBLE, &v));
     p->train_seconds = qn_json_double(v);
     p->loss_sum = number_or_nan(o, "loss_sum"); /* a loss in fp16 may have been no number */

@@ -19,6 +19,7 @@ typedef struct QnProgress {
     double loss_sum;      /* of the updates since the last line of the metrics */
     int64_t loss_n;
     uint64_t seed;
+    bool fell_back; /* to fp32, as the self-test of the precision asked for */
 } QnProgress;
 
 /* Writes RUN/checkpoints/NNNNNNNN, then removes all but the newest `keep` (none if keep is 0) and

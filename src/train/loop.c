@@ -55,6 +55,27 @@ static QnStatus open_loader(Run *run)
     return qn_loader_new(run->data->train, &o, &run->loader);
 }
 
+/* ---- precision ---- */
+
+/* A run that begins tries its precision; one that goes on does as it did. The loader is put back to
+ * where it was. */
+static QnStatus test_precision(Run *run)
+{
+    char reason[400];
+    QnBatch b;
+    QnLoaderPosition at = qn_loader_position(run->loader);
+    if (run->progress.fell_back && run->s->precision != QN_PRECISION_FP32)
+        return qn_session_set_precision(run->s, QN_PRECISION_FP32);
+    if (run->progress.update > 0 || run->s->precision == QN_PRECISION_FP32)
+        return QN_OK;
+    QN_TRY(qn_loader_next(run->loader, &b));
+    QN_TRY(qn_session_self_test(run->s, &b, reason, sizeof reason));
+    run->progress.fell_back = reason[0] != '\0';
+    if (reason[0])
+        note(run, reason);
+    return qn_loader_seek(run->loader, at);
+}
+
 /* ---- one update ---- */
 
 static QnStatus take_batch(Run *run, QnBatch *b)
@@ -370,6 +391,8 @@ QnStatus qn_train(QnSession *s, QnTrainData *data, const char *folder, bool resu
         st = events->begin(events->ctx, run.progress.update);
     if (st == QN_OK)
         st = qn_metrics_open(metrics, folder, run.progress.update);
+    if (st == QN_OK)
+        st = test_precision(&run);
     if (st == QN_OK)
         st = loop(&run, start_ns);
     if (st == QN_OK)

@@ -28,22 +28,25 @@ static void open_staging(QnSession *s)
         qn_error_clear();
 }
 
-static QnStatus compile(QnSession *s, const QnSessionOptions *o)
+QnStatus qn_session_plan(QnSession *s)
 {
-    QnPlanOptions p = { .choices = o->choices,
-                        .profile = o->profile,
-                        .poison = o->poison,
-                        .check_finite = s->recipe->check_finite };
+    const QnPlanOptions *p = &s->planning;
+    QN_TRY(qn_plan_new(s->eval_graph, s->device, s->store, p, &s->eval_plan));
+    if (s->train_graph)
+        QN_TRY(qn_plan_new(s->train_graph, s->device, s->store, p, &s->train_plan));
+    if (s->update_graph)
+        QN_TRY(qn_plan_new(s->update_graph, s->device, s->store, p, &s->update_plan));
+    return QN_OK;
+}
+
+static QnStatus compile(QnSession *s)
+{
     QN_TRY(qn_store_alloc(s->store));
     QN_TRY(qn_store_fill(s->store, (uint64_t)s->recipe->seed));
     if (s->file)
         QN_TRY(qn_model_file_fill(s->file, s->store));
-    QN_TRY(qn_plan_new(s->eval_graph, s->device, s->store, &p, &s->eval_plan));
+    QN_TRY(qn_session_plan(s));
     QN_TRY(host_buffers(s));
-    if (s->train_graph)
-        QN_TRY(qn_plan_new(s->train_graph, s->device, s->store, &p, &s->train_plan));
-    if (s->update_graph)
-        QN_TRY(qn_plan_new(s->update_graph, s->device, s->store, &p, &s->update_plan));
     open_staging(s);
     return QN_OK;
 }
@@ -57,6 +60,12 @@ QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d
     *s = (QnSession){ .recipe = r,
                       .device = d,
                       .spec = *spec,
+                      .precision = r->precision,
+                      .planning = { .choices = options->choices,
+                                    .profile = options->profile,
+                                    .poison = options->poison,
+                                    .check_finite = r->check_finite },
+                      .no_passes = options->no_passes,
                       .batch = r->batch,
                       .eval_batch = r->eval_batch ? r->eval_batch : r->batch };
     s->store = qn_store_new(d);
@@ -68,7 +77,7 @@ QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d
     if (st == QN_OK)
         st = qn_session_build(s, options);
     if (st == QN_OK && !options->build_only)
-        st = compile(s, options);
+        st = compile(s);
     if (st != QN_OK)
         qn_session_free(s);
     else
@@ -76,21 +85,38 @@ QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d
     return st;
 }
 
+static void drop_graphs(QnSession *s)
+{
+    qn_plan_free(s->train_plan);
+    qn_plan_free(s->update_plan);
+    qn_plan_free(s->eval_plan);
+    qn_graph_free(s->train_graph);
+    qn_graph_free(s->update_graph);
+    qn_graph_free(s->eval_graph);
+    s->train_plan = s->update_plan = s->eval_plan = NULL;
+    s->train_graph = s->update_graph = s->eval_graph = NULL;
+}
+
+QnStatus qn_session_set_precision(QnSession *s, QnPrecision precision)
+{
+    QnSessionOptions o = { .training = s->train_graph != NULL, .no_passes = s->no_passes };
+    drop_graphs(s);
+    s->precision = precision;
+    s->n_params = 0;
+    QN_TRY(qn_session_build(s, &o));
+    return qn_session_plan(s);
+}
+
 void qn_session_free(QnSession *s)
 {
     if (!s)
         return;
     qn_staging_free(s->staging);
-    qn_plan_free(s->train_plan);
-    qn_plan_free(s->update_plan);
-    qn_plan_free(s->eval_plan);
+    drop_graphs(s);
     qn_free(s->host_y);
     qn_free(s->host_weight);
     qn_free(s->host_logits);
     qn_store_free(s->store);
-    qn_graph_free(s->train_graph);
-    qn_graph_free(s->update_graph);
-    qn_graph_free(s->eval_graph);
     qn_model_file_free(s->file);
     qn_free(s);
 }
@@ -108,7 +134,7 @@ int64_t qn_session_planned_bytes(const QnSession *s)
 
 /* ---- runs ---- */
 
-static QnStatus feed(QnPlan *p, QnDevice *d, const char *name, const void *src, size_t bytes)
+QnStatus qn_session_feed(QnPlan *p, QnDevice *d, const char *name, const void *src, size_t bytes)
 {
     QnType t;
     void *dst = qn_plan_input(p, name, &t);
@@ -123,11 +149,11 @@ static QnStatus feed(QnPlan *p, QnDevice *d, const char *name, const void *src, 
 static QnStatus feed_scalars(QnPlan *p, QnDevice *d, int64_t step, double lr)
 {
     float narrow = (float)lr;
-    QN_TRY(feed(p, d, "step", &step, sizeof step));
-    return feed(p, d, "lr", &narrow, sizeof narrow);
+    QN_TRY(qn_session_feed(p, d, "step", &step, sizeof step));
+    return qn_session_feed(p, d, "lr", &narrow, sizeof narrow);
 }
 
-static QnStatus read_scalar(QnPlan *p, QnDevice *d, const char *name, double *out)
+QnStatus qn_session_scalar(QnPlan *p, QnDevice *d, const char *name, double *out)
 {
     const void *src = qn_plan_output(p, name, NULL);
     float x = NAN;
@@ -147,15 +173,15 @@ static QnStatus feed_batch(QnSession *s, const QnBatch *b)
         s->sent = NULL;
         return qn_staging_take(s->staging, dst);
     }
-    QN_TRY(feed(s->train_plan, d, "x", b->x, n * qn_sample_x_bytes(&s->spec)));
-    return feed(s->train_plan, d, "y", b->y, n * qn_sample_y_bytes(&s->spec));
+    QN_TRY(qn_session_feed(s->train_plan, d, "x", b->x, n * qn_sample_x_bytes(&s->spec)));
+    return qn_session_feed(s->train_plan, d, "y", b->y, n * qn_sample_y_bytes(&s->spec));
 }
 
 static QnStatus feed_step(QnSession *s, const QnBatch *b, int64_t micro, double lr)
 {
     int64_t key[2] = { micro, s->recipe->seed };
     QN_TRY(feed_batch(s, b));
-    QN_TRY(feed(s->train_plan, s->device, "key", key, sizeof key));
+    QN_TRY(qn_session_feed(s->train_plan, s->device, "key", key, sizeof key));
     return feed_scalars(s->train_plan, s->device, micro / s->recipe->accumulate, lr);
 }
 
@@ -189,10 +215,10 @@ QnStatus qn_session_finish(QnSession *s, QnStepResult *out)
 {
     QnDevice *d = s->device;
     QnPlan *updater = s->update_plan ? s->update_plan : s->train_plan;
-    QN_TRY(read_scalar(updater, d, "grad_norm", &out->grad_norm));
-    QN_TRY(read_scalar(s->train_plan, d, "finite", &out->finite));
-    QN_TRY(read_scalar(s->train_plan, d, "loss_scale", &out->loss_scale));
-    return read_scalar(s->train_plan, d, "loss", &out->loss);
+    QN_TRY(qn_session_scalar(updater, d, "grad_norm", &out->grad_norm));
+    QN_TRY(qn_session_scalar(s->train_plan, d, "finite", &out->finite));
+    QN_TRY(qn_session_scalar(s->train_plan, d, "loss_scale", &out->loss_scale));
+    return qn_session_scalar(s->train_plan, d, "loss", &out->loss);
 }
 
 QnStatus qn_session_step(QnSession *s, const QnBatch *b, int64_t micro, double lr,
@@ -218,14 +244,14 @@ static QnStatus feed_labels(QnSession *s, const QnBatch *b)
                (size_t)(s->eval_batch - b->count) * each);
         for (int64_t i = 0; i < s->eval_batch; i++)
             s->host_weight[i] = i < b->count;
-        QN_TRY(feed(s->eval_plan, s->device, "weight", s->host_weight,
-                    (size_t)s->eval_batch * sizeof *s->host_weight));
+        QN_TRY(qn_session_feed(s->eval_plan, s->device, "weight", s->host_weight,
+                               (size_t)s->eval_batch * sizeof *s->host_weight));
     } else {
         int64_t *labels = s->host_y, per_sample = (int64_t)(each / sizeof *labels);
         for (int64_t i = b->count * per_sample; i < s->eval_batch * per_sample; i++)
             labels[i] = QN_IGNORED_LABEL;
     }
-    return feed(s->eval_plan, s->device, "y", s->host_y, (size_t)s->eval_batch * each);
+    return qn_session_feed(s->eval_plan, s->device, "y", s->host_y, (size_t)s->eval_batch * each);
 }
 
 static QnStatus read_logits(QnSession *s, QnEvalResult *out)
@@ -244,12 +270,13 @@ QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out)
 {
     QnDevice *d = s->device;
     QnType t;
-    QN_TRY(feed(s->eval_plan, d, "x", b->x, (size_t)s->eval_batch * qn_sample_x_bytes(&s->spec)));
+    QN_TRY(qn_session_feed(s->eval_plan, d, "x", b->x,
+                           (size_t)s->eval_batch * qn_sample_x_bytes(&s->spec)));
     QN_TRY(feed_labels(s, b));
     QN_TRY(qn_plan_run(s->eval_plan));
     QN_TRY(read_logits(s, out));
     qn_plan_output(s->eval_plan, "logits", &t);
     out->rows = t.shape.dim[0] / s->eval_batch * b->count;
     out->loss_rows = out->rows * (s->recipe->task == QN_TASK_REGRESS ? out->outputs : 1);
-    return read_scalar(s->eval_plan, d, "loss", &out->loss_sum);
+    return qn_session_scalar(s->eval_plan, d, "loss", &out->loss_sum);
 }

@@ -13,6 +13,9 @@ typedef struct QnSession {
     const QnRecipe *recipe; /* borrowed */
     QnDevice *device;       /* borrowed */
     QnSampleSpec spec;
+    QnPrecision precision;  /* the recipe's, or fp32 where the self-test asked for it */
+    QnPlanOptions planning; /* of its plans */
+    bool no_passes;
     QnStore *store;
     struct QnModelFile *file; /* train/model_file.h; NULL: the model comes from no file */
     QnGraph *train_graph, *update_graph, *eval_graph;
@@ -30,7 +33,7 @@ typedef struct QnSession {
 } QnSession;
 
 typedef struct QnSessionOptions {
-    const QnChoices *choices; /* kernel choices, or NULL */
+    const QnChoices *choices; /* kernel choices, or NULL; must outlive the session */
     bool training;            /* false: only what evaluation needs */
     bool profile, poison;
     bool no_passes;   /* run the graph as built (tests) */
@@ -70,6 +73,21 @@ bool qn_session_sends(const QnSession *s);
 /* After a step whose numbers were not finite: runs it again and names the first node that is to
  * blame, by failing with QN_ENUMERIC. QN_OK: this time all were finite. */
 QnStatus qn_session_blame(QnSession *s, const QnBatch *b, int64_t micro, double lr);
+
+/* Loss and norm of all gradients at the present parameters, on the first samples of a training
+ * batch (at most QN_PROBE_SAMPLES) in a precision of one's choice. Nothing changes. fp16: where
+ * gradients are not finite, at the largest loss scale at which they are. */
+enum { QN_PROBE_SAMPLES = 32 };
+QnStatus qn_session_probe(QnSession *s, const QnBatch *b, QnPrecision precision, double *loss,
+                          double *grad_norm);
+/* One step in fp32 and one in the session's precision, compared. If they differ by more than
+ * QN_PROBE_LOSS (of 1 + the loss) or QN_PROBE_NORM (of the norm), *reason, a text of `bytes`, says
+ * by how much and the session goes on in fp32; otherwise it is "". */
+#define QN_PROBE_LOSS 0.02
+#define QN_PROBE_NORM 0.1
+QnStatus qn_session_self_test(QnSession *s, const QnBatch *b, char *reason, size_t bytes);
+/* Graphs and plans made anew in another precision; states keep what they hold. */
+QnStatus qn_session_set_precision(QnSession *s, QnPrecision precision);
 
 /* Outputs of one batch in evaluation mode: (count, outputs) floats, or per token; loss_sum adds up
  * over the samples that are there. *logits is borrowed until the next call. */

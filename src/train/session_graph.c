@@ -42,15 +42,15 @@ static QnValue *squares_loss(QnGraph *g, QnValue *out, QnValue *y, bool training
 }
 
 /* Products in 16 bits, if the recipe wants it: another graph with the same parameters and loss. */
-static QnStatus mix_precision(const QnRecipe *r, Built *b, QnValue *result)
+static QnStatus mix_precision(const QnSession *s, Built *b, QnValue *result)
 {
     static const QnDtype dtypes[] = { QN_DTYPE_F32, QN_DTYPE_BF16, QN_DTYPE_F16 };
     QnGraph *mixed;
     QnValue **map;
-    if (r->precision == QN_PRECISION_FP32)
+    if (s->precision == QN_PRECISION_FP32)
         return QN_OK;
-    QnPrecisionOptions o = { .low = dtypes[r->precision], .result = result };
-    if (r->rounding == QN_ROUNDING_STOCHASTIC)
+    QnPrecisionOptions o = { .low = dtypes[s->precision], .result = result };
+    if (s->recipe->rounding == QN_ROUNDING_STOCHASTIC)
         o.key = b->net.key;
     QN_TRY(qn_precision(b->g, &o, &mixed, &map, NULL));
     for (int64_t i = 0; i < b->net.n_params; i++) {
@@ -107,7 +107,7 @@ static QnStatus build_forward(const QnSession *s, bool training, int64_t batch, 
     QN_TRY(qn_graph_output(b->g, "loss", b->loss));
     if (!training)
         QN_TRY(qn_graph_output(b->g, "logits", out));
-    return mix_precision(r, b, out);
+    return mix_precision(s, b, out);
 }
 
 QnStatus qn_session_model(const QnSession *s, int64_t batch, QnGraph **graph)
@@ -205,13 +205,13 @@ done:
 }
 
 /* Gradients of the loss; in f16 by way of a scaled one. */
-static QnStatus differentiate(const QnRecipe *r, Built *b, QnValue **wrt, QnValue **grads,
+static QnStatus differentiate(const QnSession *s, Built *b, QnValue **wrt, QnValue **grads,
                               QnValue **finite)
 {
     int n = (int)b->net.n_params;
     QnScaler scaler;
     *finite = NULL;
-    if (r->precision != QN_PRECISION_FP16)
+    if (s->precision != QN_PRECISION_FP16)
         return qn_grad(b->g, b->loss, wrt, n, grads);
     QnValue *scaled = qn_scaler_scale(&scaler, &b->net, b->loss);
     QN_TRY(qn_grad(b->g, scaled, wrt, n, grads));
@@ -221,6 +221,19 @@ static QnStatus differentiate(const QnRecipe *r, Built *b, QnValue **wrt, QnValu
                            qn_mul(b->g, scaler.scale, qn_scalar_like(b->g, scaler.scale, 1)));
 }
 
+/* Trainable states of a net, and room for their gradients. */
+static QnStatus list_params(const Built *b, QnValue ***wrt, QnValue ***grads)
+{
+    size_t n = (size_t)b->net.n_params + 1;
+    *wrt = qn_arena_array(b->g->arena, n, sizeof **wrt);
+    *grads = qn_arena_array(b->g->arena, n, sizeof **grads);
+    if (!*wrt || !*grads)
+        return QN_ENOMEM;
+    for (int64_t i = 0; i < b->net.n_params; i++)
+        (*wrt)[i] = b->net.params[i].state;
+    return QN_OK;
+}
+
 static QnStatus build_train(QnSession *s)
 {
     Built b = { 0 };
@@ -228,16 +241,10 @@ static QnStatus build_train(QnSession *s)
     QnValue **wrt = NULL, **grads = NULL, *finite = NULL;
     if (st != QN_OK)
         goto done;
-    size_t n = (size_t)b.net.n_params + 1;
-    wrt = qn_arena_array(b.g->arena, n, sizeof *wrt);
-    grads = qn_arena_array(b.g->arena, n, sizeof *grads);
-    if (!wrt || !grads)
-        QN_TRY_DONE(QN_ENOMEM);
-    for (int64_t i = 0; i < b.net.n_params; i++) {
-        wrt[i] = b.net.params[i].state;
+    QN_TRY_DONE(list_params(&b, &wrt, &grads));
+    for (int64_t i = 0; i < b.net.n_params; i++)
         s->n_params += qn_shape_count(&wrt[i]->type.shape);
-    }
-    QN_TRY_DONE(differentiate(s->recipe, &b, wrt, grads, &finite));
+    QN_TRY_DONE(differentiate(s, &b, wrt, grads, &finite));
     if (s->recipe->accumulate == 1) {
         QN_TRY_DONE(add_update(s->recipe, &b.net, grads, finite));
     } else {
@@ -277,6 +284,41 @@ static QnStatus optimise(const QnSession *s, QnGraph *g, bool no_passes)
     o.off = no_passes ? NULL : r->passes_off;
     o.memory_budget_bytes = r->memory_budget_bytes;
     return qn_pipeline_run(g, &o);
+}
+
+static void remove_effects(QnGraph *g)
+{
+    for (QnNode *n = g->first, *next; n; n = next) {
+        next = n->next;
+        if (n->op->traits & QN_EFFECT)
+            qn_graph_remove(g, n);
+    }
+}
+
+QnStatus qn_session_build_probe(const QnSession *s, QnPrecision precision, int64_t rows,
+                                QnGraph **out)
+{
+    QnSession as = *s;
+    Built b = { 0 };
+    QnValue **wrt, **grads, *finite;
+    as.precision = precision;
+    QnStatus st = build_forward(&as, true, rows, &b);
+    if (st == QN_OK)
+        st = list_params(&b, &wrt, &grads);
+    if (st == QN_OK)
+        st = differentiate(&as, &b, wrt, grads, &finite);
+    if (st == QN_OK)
+        st = qn_graph_output(b.g, "grad_norm", qn_global_norm(b.g, grads, (int)b.net.n_params));
+    if (st == QN_OK) {
+        remove_effects(b.g);
+        st = optimise(&as, b.g, s->no_passes);
+    }
+    qn_net_fini(&b.net);
+    if (st == QN_OK)
+        *out = b.g;
+    else
+        qn_graph_free(b.g);
+    return st;
 }
 
 QnStatus qn_session_build(QnSession *s, const QnSessionOptions *o)

@@ -11,5 +11,12 @@ int64_t qn_session_outputs(const QnSession *s);
 
 /* Fills the session's graphs and takes their states into its store. */
 QnStatus qn_session_build(QnSession *s, const QnSessionOptions *o);
+/* Outputs "loss" and "grad_norm" of a training step on `rows` samples that updates nothing. */
+QnStatus qn_session_build_probe(const QnSession *s, QnPrecision precision, int64_t rows,
+                                QnGraph **out);
+/* Plans for the graphs that there are. */
+QnStatus qn_session_plan(QnSession *s);
+QnStatus qn_session_feed(QnPlan *p, QnDevice *d, const char *name, const void *src, size_t bytes);
+QnStatus qn_session_scalar(QnPlan *p, QnDevice *d, const char *name, double *out);
 
 #endif
