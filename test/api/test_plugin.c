@@ -43,11 +43,15 @@ static void test_missing_plugin_names_every_place(void **state)
 
 static void test_other_builds_are_refused(void **state)
 {
-    static const struct {
+    char abi[64], bytes[64];
+    snprintf(abi, sizeof abi, "speaks plugin interface %d, this program %d", QN_PLUGIN_ABI + 1,
+             QN_PLUGIN_ABI);
+    snprintf(bytes, sizeof bytes, "of another build of plugin interface %d", QN_PLUGIN_ABI);
+    const struct {
         const char *fault, *words;
     } cases[] = {
-        { "ABI", "speaks plugin interface 2, this program 1" },
-        { "BYTES", "of another build of plugin interface 1" },
+        { "ABI", abi },
+        { "BYTES", bytes },
         { "STRUCT", "compiled with Quern 0.0.1, where QnNode has" },
         { "NAME", "is the plugin 'vulkan', not 'cuda'" },
     };
