@@ -20,15 +20,18 @@ extern "C" {
 typedef struct QnDevice QnDevice;
 
 typedef struct QnDeviceOptions {
-    int n_threads;   /* 0: as many as the process may use cores */
-    bool strict;     /* only kernels whose result does not depend on the thread count */
-    const char *isa; /* NULL: the best the CPU can run */
-    int index;       /* which device of the backend, from 0 */
+    int n_threads;        /* 0: as many as the process may use cores */
+    bool strict;          /* only kernels whose result does not depend on the thread count */
+    const char *isa;      /* NULL: the best the CPU can run */
+    int index;            /* which device of the backend, from 0 */
+    int64_t memory_bytes; /* of the device's own that may be used, 0: all; what plans take beyond
+                           * that lies in memory of the host, where the device reaches it */
 } QnDeviceOptions;
 
 /* "cpu", "opencl" or "opencl:1" (a device of any OpenCL platform), "cuda" or "cuda:1" (through the
- * plugin libquern_cuda.so), or "null", which computes nothing and only counts memory; NULL or
- * "auto" is the CPU. options may be NULL. */
+ * plugin libquern_cuda.so), "null", which computes nothing and only counts memory, or "auto": a
+ * CUDA device, else an OpenCL device that is no CPU, else the CPU. NULL is the CPU. options may be
+ * NULL. */
 QN_API QnStatus qn_device_open_named(const char *name, const QnDeviceOptions *options,
                                      QnDevice **out);
 QN_API void qn_device_close(QnDevice *d); /* NULL is fine; its buffers must be freed before */

@@ -5,6 +5,19 @@
 #include "quern/plan.h"
 #include "rt/kernel.h"
 
+typedef enum QnDeviceKind { QN_DEVICE_OTHER, QN_DEVICE_CPU, QN_DEVICE_GPU } QnDeviceKind;
+
+/* What a device says of itself; 0 or "" where it does not. */
+typedef struct QnDeviceInfo {
+    char name[128];
+    QnDeviceKind kind;
+    int64_t units; /* multiprocessors, compute units, cores */
+    double clock_hz;
+    int64_t memory_bytes;
+    const char *far; /* what alloc_far gives, "managed memory"; NULL: the device has none */
+    bool far_moves;  /* what is in use of it lies in the device's memory, as far as it fits */
+} QnDeviceInfo;
+
 /* What a device's work is enqueued to. */
 typedef enum QnQueue {
     QN_QUEUE_COMPUTE, /* kernels, and all copies but those of copy_ahead */
@@ -48,6 +61,11 @@ typedef struct QnBackend {
     /* What is enqueued from now on begins after the event. The host goes on. */
     QnStatus (*event_order)(QnDevice *d, QnQueue q, void *event);
     QnStatus (*event_wait)(QnDevice *d, void *event); /* the host waits for it */
+    QnStatus (*info)(QnDevice *d, QnDeviceInfo *out); /* optional */
+    /* optional, both: memory of the host at addresses of the device, for what does not fit into its
+     * own; NULL with the error recorded. */
+    void *(*alloc_far)(QnDevice *d, size_t bytes);
+    void (*free_far)(QnDevice *d, void *p, size_t bytes);
     bool is_host;     /* device pointers can be read and written by the host */
     bool only_counts; /* there is no memory behind its pointers: constants need no values */
 } QnBackend;
@@ -56,6 +74,9 @@ struct QnDevice {
     const QnBackend *backend;
     QnKernelEnv env;
     size_t now_bytes, peak_bytes; /* allocated through qn_device_alloc */
+    size_t limit_bytes;           /* of it in the device's own memory; 0: until that is full */
+    size_t far_bytes;             /* of now_bytes, in memory of the host */
+    struct QnFarBlock *far;
     void *impl;
 };
 
@@ -65,8 +86,13 @@ QnStatus qn_device_open(const QnBackend *backend, const QnDeviceOptions *options
 QnPipelineOptions qn_device_passes(QnDevice *d);
 
 /* NULL with QN_ENOMEM (or the device's failure) recorded, which says how many bytes and what is
- * already taken. */
+ * already taken. What does not fit into the device's memory goes to far memory where it has any. */
 void *qn_device_alloc(QnDevice *d, size_t bytes);
 void qn_device_free(QnDevice *d, void *p, size_t bytes);
+/* Whether the address is in far memory. */
+bool qn_device_is_far(const QnDevice *d, const void *p);
+
+/* Zeros where the backend says nothing. */
+QnStatus qn_device_info(QnDevice *d, QnDeviceInfo *out);
 
 #endif

@@ -344,3 +344,24 @@ QnPlanStep qn_plan_step(const QnPlan *p, int64_t i)
                          .ns = s->ns,
                          .runs = s->runs };
 }
+
+int64_t qn_plan_far_traffic(const QnPlan *p)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; p->device->far && i < p->n_steps; i++) {
+        const QnPlanRun *s = &p->steps[i];
+        const QnNode *n = s->prepared.node;
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k] && qn_device_is_far(p->device, s->in[k]))
+                bytes += qn_type_bytes(&n->in[k]->type);
+        for (int k = 0; k < n->n_out; k++)
+            if (qn_device_is_far(p->device, s->out[k]))
+                bytes += qn_type_bytes(&n->out[k].type);
+    }
+    for (int64_t i = 0; i < p->n_copies; i++) {
+        const QnPlanCopy *c = &p->copies[i];
+        bytes += (int64_t)c->bytes *
+                 (qn_device_is_far(p->device, c->dst) + qn_device_is_far(p->device, c->src));
+    }
+    return bytes;
+}

@@ -34,4 +34,7 @@ QnPlanStep qn_plan_step(const QnPlan *p, int64_t i);
  * the device has no such thing or the plan has not run twice. */
 bool qn_plan_is_captured(const QnPlan *p, const char **reason);
 
+/* Bytes that one run reads and writes in far memory (rt/device.h). */
+int64_t qn_plan_far_traffic(const QnPlan *p);
+
 #endif

@@ -61,7 +61,7 @@ static inline QnStatus staged_train(QnDevice *d, const char *recipe, const char 
 /* The same with and without, of a device that has a second queue. */
 static inline void check_staged(QnDevice *d, const char *recipe, const char *setting)
 {
-    float *ahead, *plain;
+    float *ahead = NULL, *plain = NULL;
     int64_t n, n_plain;
     bool sends;
     assert_ok(qn_file_make_dirs(temp_path("run")));

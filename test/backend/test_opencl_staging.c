@@ -66,3 +66,33 @@ static void test_batches_do_not_mix(void **state)
     free(x);
     free(y);
 }
+
+/* What does not fit into the device's memory lies in the host's, and nothing else changes. */
+static void test_far_memory_gives_the_same_bits(void **state)
+{
+    QnDevice *d = open_device();
+    const char *setting = "train.steps=3";
+    QnDeviceInfo info;
+    float *near = NULL, *far = NULL;
+    int64_t n, m;
+    bool sends;
+    assert_ok(qn_device_info(d, &info));
+    if (!info.far) {
+        qn_device_close(d);
+        skip_because("the device reaches no memory of the host");
+    }
+    assert_true(info.memory_bytes > 1 << 20 && info.units > 0 && info.name[0]);
+    assert_ok(qn_file_make_dirs(temp_path("run")));
+    assert_ok(staged_train(d, recipe, &setting, 1, "run", &near, &n, &sends));
+    d->limit_bytes = d->peak_bytes / 2;
+    assert_ok(staged_train(d, recipe, &setting, 1, "run", &far, &m, &sends));
+    assert_int_equal(n, m);
+    assert_memory_equal(near, far, (size_t)n * sizeof *near);
+    void *p = qn_device_alloc(d, d->limit_bytes + 1);
+    assert_true(qn_device_is_far(d, p));
+    qn_device_free(d, p, d->limit_bytes + 1);
+    free(near);
+    free(far);
+    assert_int_equal(d->now_bytes, 0);
+    qn_device_close(d);
+}

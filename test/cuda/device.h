@@ -59,13 +59,15 @@ static inline StubCounts counts(void)
 static inline void assert_nothing_left(const char *when)
 {
     StubCounts c = counts();
-    if (c.memory | c.memory_bytes | c.pinned | c.contexts | c.streams | c.events | c.modules |
-        c.graphs | c.execs | c.programs | c.blas)
-        fail_msg("%s: left are %lld blocks, %lld pinned, %lld contexts, %lld streams, %lld events, "
+    if (c.memory | c.memory_bytes | c.managed | c.pinned | c.contexts | c.streams | c.events |
+        c.modules | c.graphs | c.execs | c.programs | c.blas)
+        fail_msg("%s: left are %lld blocks, %lld managed, %lld pinned, %lld contexts, %lld "
+                 "streams, %lld events, "
                  "%lld modules, %lld graphs, %lld of them ready, %lld programs, %lld of cublasLt",
-                 when, (long long)c.memory, (long long)c.pinned, (long long)c.contexts,
-                 (long long)c.streams, (long long)c.events, (long long)c.modules,
-                 (long long)c.graphs, (long long)c.execs, (long long)c.programs, (long long)c.blas);
+                 when, (long long)c.memory, (long long)c.managed, (long long)c.pinned,
+                 (long long)c.contexts, (long long)c.streams, (long long)c.events,
+                 (long long)c.modules, (long long)c.graphs, (long long)c.execs,
+                 (long long)c.programs, (long long)c.blas);
 }
 
 #endif

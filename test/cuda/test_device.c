@@ -119,7 +119,8 @@ static void test_no_memory_is_said_with_numbers(void **state)
 {
     NEEDS_PLUGIN();
     QnDevice *d;
-    stub_set(&(StubOptions){ .memory_bytes = 1 << 20 });
+    stub_set(&(StubOptions){
+        .memory_bytes = 1 << 20, .fail_call = "cuMemAllocManaged", .fail_at = 1, .fail_error = 2 });
     assert_ok(qn_device_open_named("cuda:0", NULL, &d));
     void *p = qn_device_alloc(d, 1 << 19);
     assert_non_null(p);

@@ -39,6 +39,7 @@ typedef struct QnCuda { /* QnDevice.impl */
     char name[128];
     int sm; /* 90: compute capability 9.0 */
     const QnCudaArch *arch;
+    bool is_managed;  /* far memory is managed, else pinned */
     char cache[1024]; /* folder of compiled programs; "" where none is kept */
     QnCudaProgram *programs;
     int64_t n_programs, cap_programs;
@@ -73,6 +74,12 @@ void qn_cuda_event_free(QnDevice *d, void *event);
 QnStatus qn_cuda_event_record(QnDevice *d, QnQueue q, void *event);
 QnStatus qn_cuda_event_order(QnDevice *d, QnQueue q, void *event);
 QnStatus qn_cuda_event_wait(QnDevice *d, void *event);
+
+/* far.c: what it is, and memory of the host at its addresses; find_far asks once which kind. */
+void qn_cuda_find_far(QnCuda *c);
+QnStatus qn_cuda_info(QnDevice *d, QnDeviceInfo *out);
+void *qn_cuda_alloc_far(QnDevice *d, size_t bytes);
+void qn_cuda_free_far(QnDevice *d, void *p, size_t bytes);
 
 /* report.c: libraries and devices, for doctor. */
 void qn_cuda_report(QnPluginSay *say, void *ctx);

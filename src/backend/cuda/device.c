@@ -102,6 +102,7 @@ static QnStatus open_all(QnCuda *c, const QnDeviceOptions *o)
 {
     QN_TRY(qn_cuda_driver_open(&c->cu));
     QN_TRY(find_device(c, o->index));
+    qn_cuda_find_far(c);
     QN_TRY(open_context(c));
     /* without them, their kernels refuse, and the next best runs */
     if (qn_nvrtc_open(&c->rtc, c->cu.version, c->sm) != QN_OK)
@@ -236,6 +237,9 @@ const QnBackend qn_backend_cuda = {
     .capture_end = qn_cuda_capture_end,
     .replay = qn_cuda_replay,
     .capture_free = qn_cuda_capture_free,
+    .info = qn_cuda_info,
+    .alloc_far = qn_cuda_alloc_far,
+    .free_far = qn_cuda_free_far,
     .host_alloc = qn_cuda_host_alloc,
     .host_free = qn_cuda_host_free,
     .copy_ahead = qn_cuda_copy_ahead,

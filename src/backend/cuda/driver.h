@@ -29,6 +29,9 @@
     X(cuEventSynchronize)                                                                          \
     X(cuMemAllocAsync)                                                                             \
     X(cuMemFreeAsync)                                                                              \
+    X(cuMemAllocManaged)                                                                           \
+    X(cuMemFree)                                                                                   \
+    X(cuMemHostGetDevicePointer)                                                                   \
     X(cuMemHostAlloc)                                                                              \
     X(cuMemFreeHost)                                                                               \
     X(cuMemcpyHtoDAsync)                                                                           \

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PLATFORMS = 16, MAX_DEVICES = 64, ALIGN = 64 };
+enum { MAX_PLATFORMS = 16, MAX_DEVICES = 64 };
 
 static const QnKernel *const opencl_kernels[] = {
 #define QN_X(name) &qn_kernel_##name,
@@ -64,9 +64,9 @@ QnStatus qn_opencl_name(int index, char *out, size_t bytes)
 
 static QnStatus check_capabilities(QnOpencl *cl)
 {
-    cl_device_svm_capabilities svm = 0;
-    cl_int err = clGetDeviceInfo(cl->id, CL_DEVICE_SVM_CAPABILITIES, sizeof svm, &svm, NULL);
-    if (err != CL_SUCCESS || !(svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
+    cl_int err =
+        clGetDeviceInfo(cl->id, CL_DEVICE_SVM_CAPABILITIES, sizeof cl->svm, &cl->svm, NULL);
+    if (err != CL_SUCCESS || !(cl->svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
         return qn_fail(QN_EUNSUPPORTED, "opencl: %s has no shared virtual memory (OpenCL 2.0)",
                        cl->name);
     err = clGetDeviceInfo(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof cl->max_group,
@@ -119,6 +119,10 @@ static void describe(QnOpencl *cl)
     clGetDeviceInfo(cl->id, CL_DEVICE_VERSION, sizeof version, version, NULL);
     clGetDeviceInfo(cl->id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
     clGetDeviceInfo(cl->id, CL_DEVICE_PLATFORM, sizeof of, &of, NULL);
+    clGetDeviceInfo(cl->id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof cl->memory_bytes, &cl->memory_bytes,
+                    NULL);
+    clGetDeviceInfo(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof cl->largest_bytes,
+                    &cl->largest_bytes, NULL);
     clGetPlatformInfo(of, CL_PLATFORM_VERSION, sizeof platform, platform, NULL);
     snprintf(cl->driver, sizeof cl->driver, "%s, %s, %s, %s", platform, cl->name, version, driver);
     if (qn_cache_path("programs", cl->cache, sizeof cl->cache) != QN_OK)
@@ -149,10 +153,20 @@ static QnStatus opencl_open(QnDevice *d, const QnDeviceOptions *o)
     return st;
 }
 
+/* Some drivers promise more than there is, and fail when it is used. */
 static void *opencl_alloc(QnDevice *d, size_t bytes)
 {
     QnOpencl *cl = d->impl;
-    return clSVMAlloc(cl->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, ALIGN);
+    cl_ulong held = d->now_bytes - d->far_bytes;
+    if (cl->memory_bytes && held + bytes > cl->memory_bytes)
+        qn_fail(QN_ENOMEM, "opencl: %s has %llu bytes", cl->name,
+                (unsigned long long)cl->memory_bytes);
+    else if (cl->largest_bytes && bytes > cl->largest_bytes)
+        qn_fail(QN_ENOMEM, "opencl: %s gives at most %llu bytes at a time", cl->name,
+                (unsigned long long)cl->largest_bytes);
+    else
+        return clSVMAlloc(cl->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, QN_OPENCL_ALIGN);
+    return NULL;
 }
 
 static void opencl_free(QnDevice *d, void *p, size_t bytes)
@@ -201,6 +215,9 @@ const QnBackend qn_backend_opencl = {
     .read = opencl_transfer,
     .copy = opencl_copy,
     .sync = opencl_sync,
+    .info = qn_opencl_info,
+    .alloc_far = qn_opencl_alloc_far,
+    .free_far = qn_opencl_free_far,
     .host_alloc = qn_opencl_host_alloc,
     .host_free = qn_opencl_host_free,
     .copy_ahead = qn_opencl_copy_ahead,

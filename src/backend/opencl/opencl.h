@@ -26,6 +26,8 @@ typedef struct QnOpencl { /* QnDevice.impl */
     char driver[512]; /* platform, device and driver by version: what binaries are made for */
     char cache[1024]; /* folder of compiled programs; "" where none is kept */
     size_t max_group; /* work items in a group */
+    cl_device_svm_capabilities svm;
+    cl_ulong memory_bytes, largest_bytes; /* of the device; of one allocation */
     QnOpenclProgram *programs;
     int64_t n_programs, cap_programs;
     struct QnOpenclPinned *pinned; /* ahead.c */
@@ -48,6 +50,13 @@ void qn_opencl_event_free(QnDevice *d, void *event);
 QnStatus qn_opencl_event_record(QnDevice *d, QnQueue q, void *event);
 QnStatus qn_opencl_event_order(QnDevice *d, QnQueue q, void *event);
 QnStatus qn_opencl_event_wait(QnDevice *d, void *event);
+
+enum { QN_OPENCL_ALIGN = 64 };
+
+/* far.c: what it is, and memory of the host that it reaches. */
+QnStatus qn_opencl_info(QnDevice *d, QnDeviceInfo *out);
+void *qn_opencl_alloc_far(QnDevice *d, size_t bytes);
+void qn_opencl_free_far(QnDevice *d, void *p, size_t bytes);
 
 /* Devices of all platforms: how many, and the name of one (for doctor). */
 int qn_opencl_count(void);

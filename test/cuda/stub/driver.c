@@ -106,12 +106,15 @@ STUB_API CUresult cuDeviceGetName(char *name, int bytes, CUdevice id)
 STUB_API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice id)
 {
     int sm = stub.options.sm ? stub.options.sm : 90;
-    (void)id;
     ENTER("cuDeviceGetAttribute");
     switch ((int)what) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = sm / 10; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = sm % 10; break;
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = 1; break;
+    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS: *value = !stub.options.no_managed; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 100 + 32 * (id - 100); break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1500000; break;
     default: return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
@@ -160,10 +163,14 @@ STUB_API CUresult cuCtxSetCurrent(CUcontext c)
 
 /* ---- memory ---- */
 
+typedef enum Kind { OF_DEVICE, MANAGED, PINNED } Kind;
+
 typedef struct Block {
     struct Block *next;
     char *p;
     size_t bytes;
+    Kind kind;
+    bool is_mapped; /* the device may use it */
 } Block;
 
 static Block *blocks;
@@ -172,10 +179,35 @@ bool stub_is_live(CUdeviceptr at, size_t bytes)
 {
     for (const Block *b = blocks; b; b = b->next) {
         CUdeviceptr p = (CUdeviceptr)(uintptr_t)b->p;
-        if (at >= p && at - p <= b->bytes && bytes <= b->bytes - (at - p))
+        if (b->is_mapped && at >= p && at - p <= b->bytes && bytes <= b->bytes - (at - p))
             return true;
     }
     return false;
+}
+
+static char *take(size_t bytes, Kind kind, bool is_mapped)
+{
+    Block *b = malloc(sizeof *b);
+    size_t whole = (bytes + 255) / 256 * 256;
+    *b = (Block){ blocks, aligned_alloc(256, whole), bytes, kind, is_mapped };
+    memset(b->p, 0xcd, whole); /* nobody zeroes it */
+    blocks = b;
+    return b->p;
+}
+
+static size_t give_back(uintptr_t p, Kind kind)
+{
+    for (Block **at = &blocks; *at; at = &(*at)->next) {
+        Block *b = *at;
+        if ((uintptr_t)b->p != p || b->kind != kind)
+            continue;
+        size_t bytes = b->bytes;
+        *at = b->next;
+        free(b->p);
+        free(b);
+        return bytes;
+    }
+    abort(); /* freed twice, never allocated, or by another call */
 }
 
 STUB_API CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
@@ -184,14 +216,9 @@ STUB_API CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream strea
     ENTER("cuMemAllocAsync");
     if (!stream || !bytes || bytes > memory_bytes() - (size_t)stub.counts.memory_bytes)
         return bytes && stream ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-    Block *b = malloc(sizeof *b);
-    size_t whole = (bytes + 255) / 256 * 256;
-    *b = (Block){ blocks, aligned_alloc(256, whole), bytes };
-    memset(b->p, 0xcd, whole); /* nobody zeroes it */
-    blocks = b;
+    *out = (CUdeviceptr)(uintptr_t)take(bytes, OF_DEVICE, true);
     stub.counts.memory++;
     stub.counts.memory_bytes += (int64_t)bytes;
-    *out = (CUdeviceptr)(uintptr_t)b->p;
     return CUDA_SUCCESS;
 }
 
@@ -199,34 +226,51 @@ STUB_API CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream)
 {
     NEED_CONTEXT();
     stub_drain(stream); /* in the stream's order; other streams are the caller's concern */
-    for (Block **at = &blocks; *at; at = &(*at)->next) {
-        Block *b = *at;
-        if ((CUdeviceptr)(uintptr_t)b->p != p)
-            continue;
-        *at = b->next;
-        stub.counts.memory--;
-        stub.counts.memory_bytes -= (int64_t)b->bytes;
-        free(b->p);
-        free(b);
-        return CUDA_SUCCESS;
-    }
-    abort(); /* freed twice, or never allocated */
+    stub.counts.memory_bytes -= (int64_t)give_back((uintptr_t)p, OF_DEVICE);
+    stub.counts.memory--;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
+{
+    NEED_CONTEXT();
+    ENTER("cuMemAllocManaged");
+    if (!bytes || flags != CU_MEM_ATTACH_GLOBAL || stub.options.no_managed)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUdeviceptr)(uintptr_t)take(bytes, MANAGED, true);
+    stub.counts.managed++;
+    return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuMemFree(CUdeviceptr p)
+{
+    NEED_CONTEXT();
+    give_back((uintptr_t)p, MANAGED);
+    stub.counts.managed--;
+    return CUDA_SUCCESS;
 }
 
 STUB_API CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     NEED_CONTEXT();
-    (void)flags;
     ENTER("cuMemHostAlloc");
-    *out = malloc(bytes);
+    *out = take(bytes, PINNED, flags & CU_MEMHOSTALLOC_DEVICEMAP);
     stub.counts.pinned++;
     return CUDA_SUCCESS;
+}
+
+STUB_API CUresult cuMemHostGetDevicePointer(CUdeviceptr *out, void *p, unsigned flags)
+{
+    NEED_CONTEXT();
+    ENTER("cuMemHostGetDevicePointer");
+    *out = (CUdeviceptr)(uintptr_t)p;
+    return flags || !stub_is_live(*out, 1) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 STUB_API CUresult cuMemFreeHost(void *p)
 {
     NEED_CONTEXT();
-    free(p);
+    give_back((uintptr_t)p, PINNED);
     stub.counts.pinned--;
     return CUDA_SUCCESS;
 }

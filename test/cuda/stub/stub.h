@@ -13,6 +13,7 @@ typedef struct StubOptions {
     int devices, sm, driver_version; /* 0: 1, 90, 13000 */
     int newest_arch;                 /* that NVRTC knows, 0: 121 */
     int64_t memory_bytes;            /* of the device, 0: 1 GiB */
+    bool no_managed;                 /* memory */
     bool runs_kernels;               /* otherwise launches are counted */
     unsigned lazy;                   /* by bits, streams in the order of their making: what is
                                       * enqueued is done when somebody waits for it, no sooner */
@@ -23,8 +24,8 @@ typedef struct StubOptions {
 } StubOptions;
 
 typedef struct StubCounts {
-    int64_t memory, memory_bytes, pinned, contexts, streams, events, modules, graphs, execs,
-        programs, blas;                                          /* alive */
+    int64_t memory, memory_bytes, managed, pinned, contexts, streams, events, modules, graphs,
+        execs, programs, blas;                                   /* alive */
     int64_t calls, launches, replays, compiles, products, asked; /* made, all together */
 } StubCounts;
 
