@@ -9,6 +9,8 @@ _quern()
         words=$(quern --help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p')
     elif [[ $word == -* ]]; then
         words=$(quern "${COMP_WORDS[1]}" $sub --help 2>/dev/null | grep -o -- '--[a-z][a-z-]*' | sort -u)
+    elif [[ $before == --device ]]; then
+        words="auto cpu opencl:0 cuda:0"
     elif [ "${COMP_WORDS[1]}" = plan ] && [[ $before == --gpu || $before == --from ]]; then
         # names have spaces: one a line, quoted when inserted
         mapfile -t COMPREPLY < <(quern plan devices --names 2>/dev/null |

@@ -1,4 +1,5 @@
 /* Devices by name, for programs that know no backend. */
+#include "api/best.h"
 #include "api/plugin.h"
 #include "backend/cpu/cpu.h"
 #include "backend/null/null.h"
@@ -36,7 +37,9 @@ static bool is_of(const char *backend, const char *name, int *index)
 QnStatus qn_device_open_named(const char *name, const QnDeviceOptions *options, QnDevice **out)
 {
     QnDeviceOptions o = options ? *options : (QnDeviceOptions){ 0 };
-    if (!name || !strcmp(name, "auto"))
+    if (name && !strcmp(name, "auto"))
+        return qn_device_open_best(options, out, NULL);
+    if (!name)
         name = "cpu";
     for (int i = 0; i < QN_COUNT(backends); i++) {
         if (is_of(backends[i]->name, name, &o.index))
@@ -51,9 +54,11 @@ QnStatus qn_device_open_named(const char *name, const QnDeviceOptions *options, 
         return qn_device_open(backend, &o, out);
     }
 #ifdef QN_HAVE_OPENCL
-    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu, opencl:0 …, cuda:0 … and null", name);
+    return qn_fail(QN_EUSAGE, "no device '%s'; there are cpu, opencl:0 …, cuda:0 …, auto and null",
+                   name);
 #else
     return qn_fail(QN_EUSAGE,
-                   "no device '%s'; there are cpu, cuda:0 … and null (built without OpenCL)", name);
+                   "no device '%s'; there are cpu, cuda:0 …, auto and null (built without OpenCL)",
+                   name);
 #endif
 }

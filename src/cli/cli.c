@@ -82,12 +82,6 @@ QnStatus qn_cli_number(const QnArgs *a, int option, double otherwise, double *ou
                : QN_OK;
 }
 
-QnStatus qn_cli_device(const char *name, int64_t n_threads, bool strict, QnDevice **out)
-{
-    QnDeviceOptions o = { .n_threads = (int)n_threads, .strict = strict };
-    return qn_device_open_named(name, &o, out);
-}
-
 QnStatus qn_cli_check_computes(const QnDevice *d)
 {
     if (!strcmp(d->backend->name, "null"))

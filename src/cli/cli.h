@@ -81,8 +81,23 @@ QnStatus qn_cli_number(const QnArgs *a, int option, double otherwise, double *ou
 /* Prints one JSON object line from a finished writer. */
 void qn_cli_print_json(QnStr *text);
 
-/* The device that --device, --threads and determinism name. */
+/* What --device and --device-memory ask for. */
+typedef struct QnDeviceWish {
+    const char *name;     /* NULL: the CPU */
+    int64_t memory_bytes; /* 0: all */
+    const QnLog *log;     /* is told what "auto" has chosen; may be NULL */
+} QnDeviceWish;
+#define QN_DEVICE_HELP        "cpu (default), opencl:0 …, cuda:0 … or auto: the fastest"
+#define QN_DEVICE_MEMORY_HELP "of the device that may be used, such as 6G; more lies on the host"
+
+/* The device that it, --threads and determinism name. */
+QnStatus qn_cli_open_device(const QnDeviceWish *w, int64_t n_threads, bool strict, QnDevice **out);
+/* The same by name alone. */
 QnStatus qn_cli_device(const char *name, int64_t n_threads, bool strict, QnDevice **out);
+
+/* A size that was given to option number `option`: bytes, or with K, M, G, T of 1024 each; 0 where
+ * it was not. */
+QnStatus qn_cli_bytes(const QnArgs *a, int option, int64_t *out);
 
 /* It is not the null device, which is there to be planned for alone. */
 QnStatus qn_cli_check_computes(const QnDevice *d);

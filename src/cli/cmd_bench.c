@@ -145,7 +145,8 @@ static QnStatus bench_one(const QnArgs *a, const char *const *settings, int n_se
     QnSetup s;
     Timing t;
     QnSessionOptions o = { .training = true, .profile = a->text[PROFILE] != NULL };
-    QN_TRY(qn_setup_open(&s, a->positional[0], settings, n_settings, "cpu", &o));
+    QN_TRY(qn_setup_open(&s, a->positional[0], settings, n_settings,
+                         &(QnDeviceWish){ .name = "cpu" }, &o));
     QnStatus st = time_steps(a, &s, &t);
     if (st == QN_OK) {
         *rate = (double)batch_of(a, &s) / (t.median_ns * 1e-9);

@@ -17,8 +17,7 @@ static const QnOption options[] = {
     [DATA] = { "--data", 0, QN_OPTION_TEXT, "DIR", "inputs from input_0.pb, input_1.pb …", 0, 0 },
     [RTOL] = { "--rtol", 0, QN_OPTION_TEXT, "R", "relative tolerance; default 1e-3", 0, 0 },
     [ATOL] = { "--atol", 0, QN_OPTION_TEXT, "A", "absolute tolerance; default 1e-5", 0, 0 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
-                 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", QN_DEVICE_HELP, 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: all cores", 1, 1024 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object", 0, 0 },
 };
@@ -79,7 +78,8 @@ static QnStatus diff(const QnArgs *a, QnDiff *d)
         return qn_fail(QN_EUSAGE, "diff compares with --against DIR or B.onnx, which is missing");
     QN_TRY(qn_cli_number(a, RTOL, 1e-3, &d->tolerance.rtol));
     QN_TRY(qn_cli_number(a, ATOL, 1e-5, &d->tolerance.atol));
-    QN_TRY(qn_cli_device(a->text[DEVICE], a->number[THREADS], false, &d->device));
+    QN_TRY(qn_cli_open_device(&(QnDeviceWish){ .name = a->text[DEVICE], .log = &a->log },
+                              a->number[THREADS], false, &d->device));
     QN_TRY(qn_cli_check_computes(d->device));
     QN_TRY(open_side(d, a->positional[0], &d->a));
     QN_TRY(qn_cli_model_inputs(a, INPUT, d->a.model, a->text[DATA], d->arena, d->a.in));

@@ -1,15 +1,17 @@
+#include "cli/far_memory.h"
 #include "cli/host_steps.h"
 #include "cli/report.h"
 
 #include <stdio.h>
 
-enum { SET, DEVICE, JSON };
+enum { SET, DEVICE, DEVICE_MEMORY, JSON };
 
 static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe, e.g. data.test=…", 0,
               0 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
-                 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", QN_DEVICE_HELP, 0, 0 },
+    [DEVICE_MEMORY] = { "--device-memory", 0, QN_OPTION_TEXT, "BYTES", QN_DEVICE_MEMORY_HELP, 0,
+                        0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object on stdout", 0, 0 },
 };
 
@@ -46,12 +48,16 @@ static int run(QnArgs *a)
 {
     QnSetup s;
     QnEvaluation e = { 0 };
-    QnStatus st = qn_setup_open_run(&s, a->positional[0], a->many, a->n_many, a->text[DEVICE]);
+    QnDeviceWish wish = { .name = a->text[DEVICE], .log = &a->log };
+    QnStatus st = qn_cli_bytes(a, DEVICE_MEMORY, &wish.memory_bytes);
+    if (st == QN_OK)
+        st = qn_setup_open_run(&s, a->positional[0], a->many, a->n_many, &wish);
     if (st != QN_OK)
         return qn_cli_fail(a);
     if (s.skipped)
         qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);
     qn_host_steps_warn(s.session->eval_plan, s.device, &a->log);
+    qn_far_warn(&s, &a->log);
     QnDataset *ds = s.data.test ? s.data.test : s.data.train;
     st = qn_evaluate(s.session, ds, NULL, NULL, &e);
     if (st == QN_OK)

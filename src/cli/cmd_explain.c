@@ -12,7 +12,7 @@ enum { SET, DEVICE, THREADS, EVAL, BATCH, DIM, INPUT, WHY, JSON };
 static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe", 0, 0 },
     [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME",
-                 "cpu (default), opencl:0 …, cuda:0 … or null", 0, 0 },
+                 "cpu (default), opencl:0 …, cuda:0 …, auto or null", 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [EVAL] = { "--eval", 0, QN_OPTION_FLAG, NULL, "the evaluation plan, not the training step", 0,
                0 },
@@ -199,7 +199,8 @@ static int run(QnArgs *a)
         snprintf(threads, sizeof threads, "train.threads=%lld", (long long)a->number[THREADS]);
         a->many[a->n_many++] = threads;
     }
-    QnStatus st = qn_setup_open(&s, a->positional[0], a->many, a->n_many, a->text[DEVICE],
+    QnStatus st = qn_setup_open(&s, a->positional[0], a->many, a->n_many,
+                                &(QnDeviceWish){ .name = a->text[DEVICE], .log = &a->log },
                                 &(QnSessionOptions){ .training = true });
     if (st != QN_OK)
         return qn_cli_fail(a);

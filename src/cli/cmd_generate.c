@@ -19,8 +19,7 @@ static const QnOption options[] = {
     [TOP] = { "--top", 0, QN_OPTION_INT, "K", "draw among the K likeliest; default all", 1,
               1 << 24 },
     [SEED] = { "--seed", 0, QN_OPTION_INT, "S", "seed of the draws; default 0", 0, INT64_MAX },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
-                 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", QN_DEVICE_HELP, 0, 0 },
 };
 
 typedef struct Sampler {
@@ -154,7 +153,8 @@ static int run(QnArgs *a)
         qn_fail(QN_EUSAGE, "%s holds no language model: it has no vocab.json", a->positional[0]);
         return qn_cli_fail(a);
     }
-    if (qn_setup_open_model(&s, a->positional[0], &small, 1, a->text[DEVICE]) != QN_OK)
+    if (qn_setup_open_model(&s, a->positional[0], &small, 1,
+                            &(QnDeviceWish){ .name = a->text[DEVICE], .log = &a->log }) != QN_OK)
         return qn_cli_fail(a);
     if (s.skipped)
         qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);

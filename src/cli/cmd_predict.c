@@ -12,8 +12,7 @@ enum { TOP, DEVICE, JSON };
 
 static const QnOption options[] = {
     [TOP] = { "--top", 0, QN_OPTION_INT, "K", "so many classes an input; default 3", 1, 1000 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
-                 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", QN_DEVICE_HELP, 0, 0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object an input", 0, 0 },
 };
 
@@ -223,7 +222,8 @@ static int run(QnArgs *a)
 {
     QnSetup s;
     static const char *const small = "train.eval.batch=1";
-    if (qn_setup_open_model(&s, a->positional[0], &small, 1, a->text[DEVICE]) != QN_OK)
+    if (qn_setup_open_model(&s, a->positional[0], &small, 1,
+                            &(QnDeviceWish){ .name = a->text[DEVICE], .log = &a->log }) != QN_OK)
         return qn_cli_fail(a);
     const QnSampleSpec *spec = &s.form.spec;
     QnStatus st =

@@ -37,8 +37,7 @@ static const QnOption options[] = {
     [RTOL] = { "--rtol", 0, QN_OPTION_TEXT, "R", "relative tolerance; default 1e-3", 0, 0 },
     [ATOL] = { "--atol", 0, QN_OPTION_TEXT, "A", "absolute tolerance; default 1e-7", 0, 0 },
     [DIM] = QN_CLI_DIM_OPTION,
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
-                 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", QN_DEVICE_HELP, 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: all cores", 1, 1024 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object an output, then a summary", 0,
                0 },
@@ -285,7 +284,8 @@ static int run(QnArgs *a)
     if (st == QN_OK)
         st = qn_onnx_read(a->positional[0], &r.model);
     if (st == QN_OK)
-        st = qn_cli_device(a->text[DEVICE], a->number[THREADS], false, &r.device);
+        st = qn_cli_open_device(&(QnDeviceWish){ .name = a->text[DEVICE], .log = &a->log },
+                                a->number[THREADS], false, &r.device);
     if (st == QN_OK)
         st = qn_cli_check_computes(r.device);
     if (st == QN_OK && a->text[FEED] && !a->text[EACH])

@@ -23,8 +23,7 @@ static const QnOption options[] = {
     [MATCH] = { "--match", 0, QN_OPTION_TEXT, "TEXT", "only cases whose path has TEXT", 0, 0 },
     [SECONDS] = { "--seconds", 0, QN_OPTION_INT, "S", "at most so long a case; default 120", 1,
                   86400 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
-                 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", QN_DEVICE_HELP, 0, 0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a case, then the counts", 0, 0 },
 };
 

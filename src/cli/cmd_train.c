@@ -1,6 +1,7 @@
 #include "cli/report.h"
 
 #include "base/file.h"
+#include "cli/far_memory.h"
 #include "cli/host_steps.h"
 #include "rt/tune.h"
 #include "train/model_file.h"
@@ -15,7 +16,20 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { OUT, SET, RESUME, INIT, PARTIAL, DEVICE, THREADS, SEED, PRICE, NO_RESIDUALS, JSON };
+enum {
+    OUT,
+    SET,
+    RESUME,
+    INIT,
+    PARTIAL,
+    DEVICE,
+    DEVICE_MEMORY,
+    THREADS,
+    SEED,
+    PRICE,
+    NO_RESIDUALS,
+    JSON
+};
 
 static const QnOption options[] = {
     [OUT] = { "--out", 'o', QN_OPTION_TEXT, "DIR", "folder of the run; default runs/NAME", 0, 0 },
@@ -26,8 +40,9 @@ static const QnOption options[] = {
                "begin with the weights of a file, checkpoint or run", 0, 0 },
     [PARTIAL] = { "--init-partial", 0, QN_OPTION_FLAG, NULL,
                   "take what fits of them, e.g. for a new head", 0, 0 },
-    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default), opencl:0 … or cuda:0 …", 0,
-                 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", QN_DEVICE_HELP, 0, 0 },
+    [DEVICE_MEMORY] = { "--device-memory", 0, QN_OPTION_TEXT, "BYTES", QN_DEVICE_MEMORY_HELP, 0,
+                        0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [SEED] = { "--seed", 0, QN_OPTION_INT, "S", "seed; default: the recipe's", 0, INT64_MAX },
     [PRICE] = { "--price", 0, QN_OPTION_TEXT, "USD",
@@ -261,6 +276,7 @@ static QnStatus train(QnArgs *a, QnSetup *s, const char *run, bool *was_interrup
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     qn_host_steps_warn(s->session->train_plan, s->device, &a->log);
+    qn_far_warn(s, &a->log);
     qn_report_init(&r, a, s, run);
     qn_run_forecast_init(&r.forecast, s, price, !a->text[NO_RESIDUALS], &a->log);
     QnTrainEvents events = qn_report_events(&r);
@@ -317,7 +333,10 @@ static int run(QnArgs *a)
     QnChoices *choices = NULL;
     bool was_interrupted = false;
     double price;
+    QnDeviceWish wish = { .name = a->text[DEVICE], .log = &a->log };
     QnStatus st = qn_cli_number(a, PRICE, -1, &price); /* before anything is touched */
+    if (st == QN_OK)
+        st = qn_cli_bytes(a, DEVICE_MEMORY, &wish.memory_bytes);
     if (st == QN_OK)
         st = collect_settings(a, extra);
     if (st == QN_OK)
@@ -331,7 +350,7 @@ static int run(QnArgs *a)
         st = choices_of_run(a, folder, &choices);
     if (st == QN_OK)
         st = qn_setup_open(
-            &s, a->positional[0], a->many, a->n_many, a->text[DEVICE],
+            &s, a->positional[0], a->many, a->n_many, &wish,
             &(QnSessionOptions){ .training = true,
                                  .choices = choices,
                                  .onnx = model_of_run(a, folder, model, sizeof model) });

@@ -131,7 +131,7 @@ static int run(QnArgs *a)
         snprintf(threads, sizeof threads, "train.threads=%lld", (long long)a->number[THREADS]);
         a->many[a->n_many++] = threads;
     }
-    if (qn_setup_open(&s, a->positional[0], a->many, a->n_many, "cpu",
+    if (qn_setup_open(&s, a->positional[0], a->many, a->n_many, &(QnDeviceWish){ .name = "cpu" },
                       &(QnSessionOptions){ .training = true }) != QN_OK)
         return qn_cli_fail(a);
     const QnPlan *plans[] = { s.session->train_plan, s.session->eval_plan };

@@ -37,7 +37,8 @@ static QnStatus open_all(const QnArgs *a, const QnOnnxPlanOptions *o, QnOnnxPlan
     QN_TRY(p->arena ? QN_OK : QN_ENOMEM);
     QN_TRY(qn_onnx_read(a->positional[0], &p->model));
     QN_TRY(qn_cli_device(NULL, o->threads, false, &p->host));
-    QN_TRY(qn_cli_device(o->device, o->threads, false, &p->device));
+    QN_TRY(qn_cli_open_device(&(QnDeviceWish){ .name = o->device, .log = &a->log }, o->threads,
+                              false, &p->device));
     QN_TRY(qn_cli_choices(&p->choices));
     QN_TRY(import(a, o, p));
     QnPipelineOptions passes = qn_device_passes(p->device);

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const char *device,
+static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const QnDeviceWish *device,
                              const QnSessionOptions *options)
 {
     bool strict = s->recipe->determinism == QN_DETERMINISM_STRICT;
-    QN_TRY(qn_cli_device(device, s->recipe->threads, strict, &s->device));
+    QN_TRY(qn_cli_open_device(device, s->recipe->threads, strict, &s->device));
     QnSessionOptions o = *options;
     if (!o.choices) {
         QN_TRY(qn_cli_choices(&s->choices));
@@ -29,7 +29,8 @@ static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const char *d
 }
 
 static QnStatus open_all(QnSetup *s, const char *recipe, const char *const *settings,
-                         int n_settings, const char *device, const QnSessionOptions *options)
+                         int n_settings, const QnDeviceWish *device,
+                         const QnSessionOptions *options)
 {
     QN_TRY(qn_recipe_open(recipe, settings, n_settings, &s->recipe));
     QN_TRY(qn_data_open(s->recipe, &s->data));
@@ -53,7 +54,7 @@ QnStatus qn_setup_record(const QnSetup *s, const char *path)
 }
 
 QnStatus qn_setup_open(QnSetup *s, const char *recipe, const char *const *settings, int n_settings,
-                       const char *device, const QnSessionOptions *options)
+                       const QnDeviceWish *device, const QnSessionOptions *options)
 {
     memset(s, 0, sizeof *s);
     QnStatus st = open_all(s, recipe, settings, n_settings, device, options);
@@ -142,7 +143,7 @@ QnStatus qn_setup_check_data(const QnSetup *s, const char *run)
 }
 
 QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,
-                           const char *device)
+                           const QnDeviceWish *device)
 {
     char recipe[4096];
     memset(s, 0, sizeof *s);
@@ -154,7 +155,7 @@ QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *setti
 }
 
 QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *settings,
-                             int n_settings, const char *device)
+                             int n_settings, const QnDeviceWish *device)
 {
     char recipe[4096], form[4096];
     memset(s, 0, sizeof *s);

@@ -21,7 +21,7 @@ typedef struct QnSetup {
 /* Opens everything; on failure all is closed again. settings are --set words, in order. Kernel
  * choices come from options->choices, else from what `quern tune` has left on this machine. */
 QnStatus qn_setup_open(QnSetup *s, const char *recipe, const char *const *settings, int n_settings,
-                       const char *device, const QnSessionOptions *options);
+                       const QnDeviceWish *device, const QnSessionOptions *options);
 void qn_setup_close(QnSetup *s);
 /* Refuses the device that only counts. */
 QnStatus qn_setup_check_computes(const QnSetup *s);
@@ -32,7 +32,7 @@ QnStatus qn_setup_record(const QnSetup *s, const char *path);
 /* A trained model without its data: what prediction needs. setup->form says what goes in and out.
  */
 QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *settings,
-                             int n_settings, const char *device);
+                             int n_settings, const QnDeviceWish *device);
 
 /* Refuses data that are not of the kind, classes, features and characters that RUN was trained on:
  * all numbers would come out, and mean nothing. */
@@ -40,6 +40,6 @@ QnStatus qn_setup_check_data(const QnSetup *s, const char *run);
 
 /* A trained model: RUN is a run's folder (its recipe.yaml and best or newest checkpoint). */
 QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,
-                           const char *device);
+                           const QnDeviceWish *device);
 
 #endif
