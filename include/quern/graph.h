@@ -115,6 +115,9 @@ typedef struct QnPipelineOptions {
      * NULL: those with a reference stay. */
     bool (*keep)(void *ctx, const QnNode *n);
     void *keep_ctx;
+    /* optional: whether the device runs `one`, made of `part` and what follows it, by as good a
+     * kernel as `part` alone. Called with keep_ctx. NULL: products take in no maps. */
+    bool (*prefers)(void *ctx, const QnNode *one, const QnNode *part);
     /* optional: whether the device has a tuned kernel for a node in the layouts it has now. NULL:
      * images stay in the plain layout. */
     bool (*tuned)(void *ctx, const QnNode *n);

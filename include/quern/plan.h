@@ -39,6 +39,9 @@ QN_API void qn_device_close(QnDevice *d); /* NULL is fine; its buffers must be f
 /* Whether the device has a kernel of its own for the node. Fits QnPipelineOptions.keep with the
  * device as keep_ctx: composite operators then stay whole where that is faster. */
 QN_API bool qn_device_has_kernel(void *device, const QnNode *n);
+/* For QnPipelineOptions.prefers: whether the device runs `one` by a kernel of its own, no worse in
+ * rank than that of `part`. */
+QN_API bool qn_device_prefers(void *device, const QnNode *one, const QnNode *part);
 /* Whether what runs the node is tuned rather than generic. Fits QnPipelineOptions.tuned. */
 QN_API bool qn_device_is_tuned(void *device, const QnNode *n);
 

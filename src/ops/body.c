@@ -112,3 +112,18 @@ const QnBody *qn_body_of_maps(const QnNode *n, QnBodyOne *one)
     one->body = (QnBody){ n->n_in, 1, 1, &one->instr, &one->out };
     return &one->body;
 }
+
+const QnBody *qn_body_with_first(QnArena *arena, const QnBody *b, int first)
+{
+    QnBody *to = qn_arena_copy(arena, b, sizeof *b);
+    QnBodyInstr *instr = qn_arena_copy(arena, b->instr, (size_t)b->n_instr * sizeof *instr);
+    if (!to || !instr)
+        return NULL;
+    for (int i = 0; i < b->n_instr; i++)
+        for (int k = 0; k < instr[i].op->n_in; k++) {
+            int a = instr[i].arg[k];
+            instr[i].arg[k] = a >= b->n_in ? a : a == first ? 0 : a + (a < first);
+        }
+    to->instr = instr;
+    return to;
+}

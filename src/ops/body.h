@@ -27,4 +27,7 @@ typedef struct QnBodyOne {
 /* The body of a map (made in `one`) or a group of maps; NULL: the node is neither. */
 const QnBody *qn_body_of_maps(const QnNode *n, QnBodyOne *one);
 
+/* The body with operand `first` in front of the others; NULL: out of memory. */
+const QnBody *qn_body_with_first(QnArena *arena, const QnBody *b, int first);
+
 #endif

@@ -19,17 +19,9 @@ static double gelu_tanh_ref(const double *x, const double *param)
     return 0.5 * x[0] * (1 + tanh(GELU_C * (x[0] + 0.044715 * x[0] * x[0] * x[0])));
 }
 
-/* t = tanh u: dx = dy ((1 + t) / 2 + x (1 - t^2) u' / 2) */
 static void gelu_tanh_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
-    QnValue *x = n->in[0], *x2 = qn_square(g, x);
-    QnValue *poly = qn_add_scalar(g, qn_mul_scalar(g, x2, 0.044715 * GELU_C), GELU_C);
-    QnValue *t = qn_tanh(g, qn_mul(g, x, poly));
-    QnValue *du = qn_add_scalar(g, qn_mul_scalar(g, x2, 3 * 0.044715 * GELU_C), GELU_C);
-    QnValue *bend =
-        qn_mul(g, x, qn_mul(g, qn_sub(g, qn_scalar_like(g, t, 1), qn_square(g, t)), du));
-    QnValue *slope = qn_add_scalar(g, qn_add(g, t, bend), 1);
-    dx[0] = qn_mul(g, dy[0], qn_mul_scalar(g, slope, 0.5));
+    dx[0] = qn_gelu_tanh_grad(g, dy[0], n->in[0]);
 }
 
 static const QnSample gelu_tanh_samples[] = {

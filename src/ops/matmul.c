@@ -48,17 +48,28 @@ QN_KERNEL matmul_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL
     if (row < m && col < n)
         qn_store(y, (batch * m + row) * n + col, s + qn_load(bias, co + row * cm + col * cn));
 }
+
+#ifdef QN_BODY_RUN /* of matmul_map: rt/devtext_product.c */
+QN_KERNEL matmul_tile_map(QN_BODY_OUT, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                          QN_BODY_IN MATMUL_BATCH)
+{
+    MATMUL_SUM
+    if (row < m && col < n) {
+        const qn_long line = batch * m + row, at = line * n + col;
+        QN_BODY_RUN(s, at, line, col)
+    }
+}
+#endif
 #endif
 
 #ifdef QN_HOST
+#include "ops/matmul.h"
 #include "ops/onnx.h"
 #include "ops/onnx_put.h"
 #include "ops/util.h"
 #include "ops/whole.h"
 
-typedef struct Attr {
-    bool trans_a, trans_b;
-} Attr;
+typedef QnMatmulAttr Attr;
 
 static const QnAttrField matmul_fields[] = {
     { .name = "trans_a",
@@ -141,8 +152,7 @@ static QnStatus matmul_infer(QnInfer *c)
 /* Length of the folded axis. */
 static int64_t matmul_k(const QnNode *n)
 {
-    const QnShape *a = &n->in[0]->type.shape;
-    return a->dim[a->rank - (((const Attr *)n->attr)->trans_a ? 2 : 1)];
+    return qn_matmul_length(n, ((const Attr *)n->attr)->trans_a);
 }
 
 static QnCost matmul_cost(const QnNode *n)
@@ -220,46 +230,13 @@ static void matmul_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
         dx[2] = qn_sum_to(g, d, &n->in[2]->type.shape);
 }
 
-static void matmul_batch_args(QnDeviceCall *c, const int64_t *v, int rank, int64_t fill)
-{
-    for (int i = 0; i < 6; i++)
-        qn_device_int(c, i < 8 - rank ? fill : v[i - (8 - rank)]);
-}
-
 static QnStatus matmul_call(const QnNode *n, QnDeviceCall *c)
 {
-    const Attr *attr = n->attr;
-    const QnShape *y = &n->out[0].type.shape;
-    int rank = y->rank;
-    if (!qn_dtype_is_float(n->out[0].type.dtype))
-        return qn_fail(QN_EUNSUPPORTED, "matmul: the device text is for floating point");
-    int64_t s[3][QN_MAX_RANK], rows = y->dim[rank - 2], cols = y->dim[rank - 1], batch = 1;
-    for (int i = 0; i < (matmul_has_bias(n) ? 3 : 2); i++)
-        qn_util_spread_strides(&n->in[i]->type.shape, rank, s[i]);
-    if (attr->trans_a)
-        matmul_swap(s[0], rank);
-    if (attr->trans_b)
-        matmul_swap(s[1], rank);
-    for (int i = 0; i < rank - 2; i++)
-        batch *= y->dim[i];
-    *c = (QnDeviceCall){ .kernel = matmul_has_bias(n) ? "matmul_tile_bias" : "matmul_tile",
-                         .n_groups = batch * ((rows + 15) / 16) * ((cols + 15) / 16),
-                         .group_size = QN_GROUP };
-    matmul_batch_args(c, y->dim, rank, 1);
-    matmul_batch_args(c, s[0], rank, 0);
-    matmul_batch_args(c, s[1], rank, 0);
-    qn_device_int(c, rows);
-    qn_device_int(c, cols);
-    qn_device_int(c, matmul_k(n));
-    qn_device_int(c, s[0][rank - 2]);
-    qn_device_int(c, s[0][rank - 1]);
-    qn_device_int(c, s[1][rank - 2]);
-    qn_device_int(c, s[1][rank - 1]);
-    if (matmul_has_bias(n)) {
-        matmul_batch_args(c, s[2], rank, 0);
-        qn_device_int(c, s[2][rank - 2]);
-        qn_device_int(c, s[2][rank - 1]);
-    }
+    const Attr *a = n->attr;
+    if (!matmul_has_bias(n))
+        return qn_matmul_tiles(n, a->trans_a, a->trans_b, "matmul_tile", c);
+    QN_TRY(qn_matmul_tiles(n, a->trans_a, a->trans_b, "matmul_tile_bias", c));
+    qn_matmul_tiles_bias(n, c);
     return QN_OK;
 }
 

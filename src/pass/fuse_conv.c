@@ -26,29 +26,13 @@ static int find_conv(const QnNode *n, const int32_t *uses, int64_t known)
     return best;
 }
 
-/* The body with operand `first` in front of the others. */
-static const QnBody *reordered(QnArena *arena, const QnBody *b, int first)
-{
-    QnBody *to = qn_arena_copy(arena, b, sizeof *b);
-    QnBodyInstr *instr = qn_arena_copy(arena, b->instr, (size_t)b->n_instr * sizeof *instr);
-    if (!to || !instr)
-        return NULL;
-    for (int i = 0; i < b->n_instr; i++)
-        for (int k = 0; k < instr[i].op->n_in; k++) {
-            int a = instr[i].arg[k];
-            instr[i].arg[k] = a >= b->n_in ? a : a == first ? 0 : a + (a < first);
-        }
-    to->instr = instr;
-    return to;
-}
-
 /* NULL: the device has no kernel for the two in one. */
 static QnNode *emit(QnGraph *g, QnNode *n, int at, const QnPipelineOptions *o)
 {
     QnBodyOne one;
     QnValue *more[QN_MAX_IN];
     int n_more = 0;
-    const QnBody *b = reordered(g->arena, qn_body_of_maps(n, &one), at);
+    const QnBody *b = qn_body_with_first(g->arena, qn_body_of_maps(n, &one), at);
     if (!b) {
         qn_graph_poison(g);
         return NULL;

@@ -22,6 +22,7 @@ static const QnPassEntry passes[] = {
     { "recompute", qn_pass_recompute, QN_O1 },
     { "layout", qn_pass_layout, QN_O2 },
     { "fuse_conv", qn_pass_fuse_conv, QN_O2 },
+    { "fuse_matmul", qn_pass_fuse_matmul, QN_O2 },
     { "schedule", qn_pass_schedule, QN_O2 },
 };
 

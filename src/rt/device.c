@@ -131,6 +131,7 @@ QnPipelineOptions qn_device_passes(QnDevice *d)
     return (QnPipelineOptions){ .level = QN_O2,
                                 .keep = qn_device_has_kernel,
                                 .keep_ctx = d,
+                                .prefers = qn_device_prefers,
                                 .tuned = qn_device_is_tuned,
                                 .tuned_ctx = d };
 }

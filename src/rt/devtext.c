@@ -1,16 +1,11 @@
-#include "rt/devtext.h"
+#include "rt/devtext_impl.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-enum { MAX_IN = 32 };
-
-/* The node as a body: a map is a group of one. */
+/* The node as a body. */
 typedef struct Group {
     const QnNode *node;
-    const QnBodyInstr *instr;
-    int n_instr;
+    QnDevBody body;
     const int *out; /* instruction numbers */
 } Group;
 
@@ -19,71 +14,16 @@ typedef struct Group {
 typedef struct Axes {
     int n;
     int64_t dim[QN_MAX_RANK];
-    bool reads[MAX_IN][QN_MAX_RANK]; /* false: broadcast along the axis */
-    int order[MAX_IN][QN_MAX_RANK];  /* axes by memory, outermost first */
+    bool reads[QN_DEVTEXT_MAX_IN][QN_MAX_RANK]; /* false: broadcast along the axis */
+    int order[QN_DEVTEXT_MAX_IN][QN_MAX_RANK];  /* axes by memory, outermost first */
 } Axes;
-
-static const QnBody *body_of(const QnNode *n)
-{
-    for (int i = 0; i < n->op->n_fields; i++) {
-        const QnAttrField *f = &n->op->fields[i];
-        if (f->kind == QN_ATTR_BODY)
-            return *(const QnBody *const *)(const void *)((const char *)n->attr + f->offset);
-    }
-    return NULL;
-}
-
-static QnDtype operand_dtype(const Group *g, int operand)
-{
-    int n_in = g->node->n_in;
-    return operand < n_in ? g->node->in[operand]->type.dtype : g->instr[operand - n_in].dtype;
-}
-
-/* ---- what text can do ---- */
-
-/* Integers and bools are qn_long in the text, floats float. */
-static bool is_whole(QnDtype d)
-{
-    return !qn_dtype_is_float(d);
-}
-
-/* By <op>_i, exactly: integers to integers. */
-static bool is_exact(const Group *g, const QnBodyInstr *x)
-{
-    for (int k = 0; k < x->op->n_in; k++) {
-        if (!is_whole(operand_dtype(g, x->arg[k])))
-            return false;
-    }
-    return x->op->map->ref_int && is_whole(x->dtype);
-}
-
-static QnStatus check_instr(const Group *g, const QnBodyInstr *x)
-{
-    if (!x->op->map || !x->op->device)
-        return qn_fail(QN_EUNSUPPORTED, "%s: has no scalar function in device text", x->op->name);
-    bool exact = is_exact(g, x);
-    if (x->dtype == QN_DTYPE_F64 || qn_dtype_is_storage(x->dtype))
-        return qn_fail(QN_EUNSUPPORTED, "%s: device text has no %s", x->op->name,
-                       qn_dtype_name(x->dtype));
-    for (int k = 0; k < x->op->n_in; k++) {
-        QnDtype d = operand_dtype(g, x->arg[k]);
-        if (d == QN_DTYPE_F64 || qn_dtype_is_storage(d))
-            return qn_fail(QN_EUNSUPPORTED, "%s: device text has no %s", x->op->name,
-                           qn_dtype_name(d));
-        /* a float holds 24 bits: enough only on the way to a float */
-        if (qn_dtype_is_int(d) && qn_dtype_bytes(d) >= 4 && !exact && is_whole(x->dtype))
-            return qn_fail(QN_EUNSUPPORTED, "%s: device text has no arithmetic on %s", x->op->name,
-                           qn_dtype_name(d));
-    }
-    return QN_OK;
-}
 
 static QnStatus check_group(const Group *g)
 {
     const QnNode *n = g->node;
-    if (n->n_in > MAX_IN)
+    if (n->n_in > QN_DEVTEXT_MAX_IN)
         return qn_fail(QN_EUNSUPPORTED, "%s: %d inputs, device text takes %d", n->op->name, n->n_in,
-                       MAX_IN);
+                       QN_DEVTEXT_MAX_IN);
     for (int i = 0; i < n->n_out; i++) {
         const QnType *t = &n->out[i].type, *first = &n->out[0].type;
         if (!qn_shape_is_equal(&t->shape, &first->shape) || t->layout != first->layout)
@@ -91,9 +31,7 @@ static QnStatus check_group(const Group *g)
         if (!qn_shape_is_concrete(&t->shape))
             return qn_fail(QN_ESHAPE, "%s: its shape is symbolic", n->op->name);
     }
-    for (int i = 0; i < g->n_instr; i++)
-        QN_TRY(check_instr(g, &g->instr[i]));
-    return QN_OK;
+    return qn_devbody_check(&g->body);
 }
 
 /* ---- axes ---- */
@@ -172,30 +110,6 @@ static void find_axes(const QnNode *n, Axes *a)
 
 /* ---- printing ---- */
 
-static void print_float(QnStr *s, double v)
-{
-    char digits[32];
-    if (isinf(v) || isnan(v)) {
-        qn_str_add(s, isnan(v) ? "(QN_INF - QN_INF)" : v < 0 ? "-QN_INF" : "QN_INF");
-        return;
-    }
-    snprintf(digits, sizeof digits, "%.9g", v);
-    qn_str_printf(s, "%s%sf", digits, strpbrk(digits, ".e") ? "" : ".0");
-}
-
-/* Every operator's text once: it holds the scalar function. */
-static void print_functions(const Group *g, QnStr *s)
-{
-    for (int i = 0; i < g->n_instr; i++) {
-        bool seen = false;
-        for (int k = 0; k < i; k++)
-            seen |= g->instr[k].op == g->instr[i].op;
-        if (!seen)
-            qn_str_add(s, g->instr[i].op->device);
-    }
-    qn_str_add(s, "#line 1 \"map\"\n");
-}
-
 static void print_head(const Group *g, const Axes *a, QnStr *s)
 {
     const QnNode *n = g->node;
@@ -259,60 +173,20 @@ static void print_offsets(const QnNode *n, const Axes *a, QnStr *s)
     }
 }
 
-/* A u64 is a qn_long of its bits: where that differs, the operator has <op>_u over qn_ulong. */
-static void print_call(const Group *g, const QnBodyInstr *x, bool exact, QnStr *s)
-{
-    double param[QN_MAP_MAX_PARAM];
-    int n_param = x->attr && !exact ? qn_attr_floats(x->op, x->attr, param) : 0;
-    QnDtype last = operand_dtype(g, x->arg[x->op->n_in - 1]);
-    bool is_unsigned = exact && last == QN_DTYPE_U64 && x->op->map->ref_uint;
-    qn_str_printf(s, "%s%s_%s(", is_unsigned ? "(qn_long)" : "", x->op->name,
-                  is_unsigned ? "u"
-                  : exact     ? "i"
-                              : "f");
-    for (int k = 0; k < x->op->n_in; k++) {
-        QnDtype d = operand_dtype(g, x->arg[k]);
-        const char *convert = exact || !is_whole(d) ? ""
-                              : d == QN_DTYPE_U64   ? "(float)(qn_ulong)"
-                                                    : "(float)";
-        qn_str_printf(s, "%s%s%sv%d", k ? ", " : "", is_unsigned ? "(qn_ulong)" : "", convert,
-                      x->arg[k]);
-    }
-    for (int k = 0; k < n_param; k++) {
-        qn_str_add(s, ", ");
-        print_float(s, param[k]);
-    }
-    qn_str_add(s, ")");
-}
-
-static void print_instr(const Group *g, int i, QnStr *s)
-{
-    const QnBodyInstr *x = &g->instr[i];
-    bool exact = is_exact(g, x), whole = is_whole(x->dtype);
-    const char *dtype = qn_dtype_name(x->dtype);
-    qn_str_printf(s, "%s v%d = ", whole ? "qn_long" : "float", g->node->n_in + i);
-    if (exact)
-        qn_str_printf(s, "qn_keep_%s(", dtype);
-    else if (whole)
-        qn_str_printf(s, "qn_%s_of(", dtype);
-    else
-        qn_str_printf(s, "qn_round_%s(", dtype);
-    print_call(g, x, exact, s);
-    qn_str_add(s, ");\n");
-}
-
 static void print_kernel(const Group *g, const Axes *a, QnStr *s)
 {
     const QnNode *n = g->node;
-    print_functions(g, s);
+    qn_devbody_functions(&g->body, s);
+    qn_str_add(s, "#line 1 \"map\"\n");
     print_head(g, a, s);
     print_offsets(n, a, s);
-    for (int i = 0; i < n->n_in; i++)
-        qn_str_printf(s, "%s v%d = qn_load_%s(x%d, o%d);\n",
-                      is_whole(n->in[i]->type.dtype) ? "qn_long" : "float", i,
-                      qn_dtype_name(n->in[i]->type.dtype), i, i);
-    for (int i = 0; i < g->n_instr; i++)
-        print_instr(g, i, s);
+    for (int i = 0; i < n->n_in; i++) {
+        char at[16];
+        snprintf(at, sizeof at, "o%d", i);
+        qn_devbody_load(&g->body, i, i, at, s);
+        qn_str_add(s, "\n");
+    }
+    qn_devbody_run(&g->body, "\n", s);
     for (int i = 0; i < n->n_out; i++)
         qn_str_printf(s, "qn_store_%s(y%d, i, v%d);\n", qn_dtype_name(n->out[i].type.dtype), i,
                       n->n_in + g->out[i]);
@@ -322,12 +196,17 @@ static void print_kernel(const Group *g, const Axes *a, QnStr *s)
 QnStatus qn_devtext_map(const QnNode *n, QnStr *text, QnDeviceCall *call)
 {
     static const int first = 0;
-    const QnBody *body = body_of(n);
+    const QnBody *body = qn_devbody_of(n);
     QnBodyInstr alone = {
         .op = n->op, .attr = n->attr, .dtype = n->out[0].type.dtype, .arg = { 0, 1, 2 }
     };
-    Group g = { n, body ? body->instr : &alone, body ? body->n_instr : 1,
+    Group g = { n,
+                { .n_in = n->n_in,
+                  .instr = body ? body->instr : &alone,
+                  .n_instr = body ? body->n_instr : 1 },
                 body ? body->out : &first };
+    for (int i = 0; i < QN_MIN(n->n_in, QN_DEVTEXT_MAX_IN); i++)
+        g.body.in[i] = n->in[i]->type.dtype;
     Axes a;
     QN_TRY(check_group(&g));
     find_axes(n, &a);

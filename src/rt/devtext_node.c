@@ -1,6 +1,6 @@
 /* Any node by the device text of its operator's file: what every backend that compiles text asks.
  */
-#include "rt/devtext.h"
+#include "rt/devtext_impl.h"
 
 /* The type of QN_T: that of the node's 16-bit tensors, if it has any. */
 static QnDtype storage_of(const QnNode *n)
@@ -42,6 +42,13 @@ const char *qn_devtext_refuses(const QnNode *n)
     }
     if (!n->op->device || !n->op->call)
         return "its file has no device text";
+    if (qn_devbody_of(n)) {
+        QnStr text = { 0 };
+        QnStatus st = qn_devtext_product(n, &text);
+        qn_str_fini(&text);
+        if (st != QN_OK)
+            return "a map of it has no device text for these types or shapes";
+    }
     return n->op->call(n, &call) == QN_OK ? NULL : "its device text does not cover this case";
 }
 
@@ -50,7 +57,9 @@ QnStatus qn_devtext_node(const QnNode *n, QnStr *text, QnDeviceCall *call, QnDty
     *storage = QN_DTYPE_F32;
     if (n->op->traits & QN_MAP)
         return qn_devtext_map(n, text, call);
-    *storage = storage_of(n);
+    *storage = qn_devbody_of(n) ? n->in[0]->type.dtype : storage_of(n);
+    if (qn_devbody_of(n))
+        QN_TRY(qn_devtext_product(n, text));
     qn_str_add(text, n->op->device);
     QN_TRY(text->st);
     return n->op->call(n, call);

@@ -149,3 +149,22 @@ bool qn_device_is_tuned(void *device, const QnNode *n)
     const QnKernel *k;
     return qn_select(device, n, NULL, &k) == QN_OK && k->rank > 10;
 }
+
+/* -1: no kernel. */
+static int best_rank(const QnDevice *d, const QnNode *n)
+{
+    int best = -1;
+    for (int i = 0; i < d->backend->n_kernels; i++) {
+        const QnKernel *k = d->backend->kernels[i];
+        if (k->rank > best && (!k->op || k->op == n->op) && !qn_select_reason(d, k, n))
+            best = k->rank;
+    }
+    return best;
+}
+
+bool qn_device_prefers(void *device, const QnNode *one, const QnNode *part)
+{
+    const QnDevice *d = device;
+    int rank = best_rank(d, one);
+    return rank > 0 && rank >= best_rank(d, part);
+}

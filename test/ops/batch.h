@@ -4,12 +4,12 @@
 #define QN_TEST_OPS_BATCH_H
 
 #include "ops/harness.h"
-#include "rt/devtext.h"
+#include "rt/devtext_impl.h"
 
 typedef struct Item {
     Case c;
     QnDeviceCall call;
-    char *map; /* text of a map's kernel */
+    char *map; /* text of a kernel that is printed for the node */
     char kernel[32];
 } Item;
 
@@ -37,6 +37,28 @@ static inline char *map_kernel(const QnNode *n, QnDeviceCall *call)
     return copy;
 }
 
+/* Likewise the macros of a body and the kernel of its operator's text that is for them. */
+static inline char *product_kernel(const QnNode *n, QnDeviceCall *call)
+{
+    QnStr text = { 0 };
+    const char *mark = "#define QN_BODY_OUT", *at, *kernel, *end;
+    char *copy = NULL;
+    if (n->op->call(n, call) == QN_OK && qn_devtext_product(n, &text) == QN_OK) {
+        kernel = strstr(n->op->device, "#ifdef QN_BODY_RUN");
+        assert_non_null(kernel);
+        end = strstr(kernel, "\n#endif\n");
+        assert_non_null(end);
+        qn_str_add_bytes(&text, kernel, (size_t)(end + strlen("\n#endif\n") - kernel));
+        qn_str_add(&text, "#undef QN_BODY_OUT\n#undef QN_BODY_IN\n#undef QN_BODY_RUN\n");
+        at = strstr(qn_str_text(&text), mark);
+        assert_non_null(at);
+        copy = qn_strdup(at);
+        assert_non_null(copy);
+    }
+    qn_str_fini(&text);
+    return copy;
+}
+
 /* Samples of one text share the kernel. */
 static inline void name_map(Batch *b, Item *it)
 {
@@ -47,7 +69,8 @@ static inline void name_map(Batch *b, Item *it)
         }
     }
     snprintf(it->kernel, sizeof it->kernel, "map_%d", b->n);
-    qn_str_printf(&b->text, "#define qn_map %s\n%s#undef qn_map\n", it->kernel, it->map);
+    qn_str_printf(&b->text, "#define %s %s\n%s#undef %s\n", it->call.kernel, it->kernel, it->map,
+                  it->call.kernel);
 }
 
 /* QN_T is the dtype of a node's data; what is always f32 (statistics), the text spells out. A node
@@ -69,16 +92,18 @@ static inline void batch_add(Batch *b, const QnOp *op, int k)
     Item it = { 0 };
     if (!case_try(&it.c, op, k, b->dtype))
         return; /* test_types sees to it that the dtype is refused */
-    bool map = op->traits & QN_MAP, ok;
+    bool map = op->traits & QN_MAP, product = !map && qn_devbody_of(it.c.node), ok;
     if (map)
         ok = (it.map = map_kernel(it.c.node, &it.call)) != NULL;
+    else if (product)
+        ok = (it.map = product_kernel(it.c.node, &it.call)) != NULL;
     else
         ok = is_of_type(it.c.node, b->dtype) && op->call(it.c.node, &it.call) == QN_OK;
     if (ok) {
-        if (map)
+        if (it.map)
             name_map(b, &it);
         b->items[b->n] = it;
-        if (map)
+        if (it.map)
             b->items[b->n].call.kernel = b->items[b->n].kernel;
         b->n++;
     } else {
@@ -93,11 +118,11 @@ static inline bool is_left_out(const QnOp *op, int k, QnDtype f)
     return f != QN_DTYPE_F32 && ((op->samples[k].flags & QN_SAMPLE_F32_ONLY) || (op->map && k > 0));
 }
 
-/* The text of every operator, one after the other. */
+/* The text of every operator, one after the other; matmul_map's is matmul's. */
 static inline void add_all_texts(QnStr *text)
 {
     for (int o = 0; o < QN_COUNT(all_ops); o++) {
-        if (all_ops[o]->device)
+        if (all_ops[o]->device && all_ops[o] != &qn_op_matmul_map)
             qn_str_add(text, all_ops[o]->device);
     }
 }
