@@ -8,6 +8,7 @@
 #include "nn/optim.h"
 #include "pass/pipeline.h"
 #include "quern/plan.h"
+#include "rt/device.h"
 #include "rt/plan.h"
 
 #include <math.h>
@@ -73,9 +74,13 @@ static inline QnGraph *build_gpt(void)
     QnGraph *g = qn_graph_new();
     QnNet net;
     qn_net_init(&net, g, true);
-    QnGptSpec spec = {
-        .vocab = WORDS, .window = LENGTH, .layers = 1, .heads = 2, .width = 8, .dropout = 0.1
-    };
+    QnGptSpec spec = { .vocab = WORDS,
+                       .window = LENGTH,
+                       .layers = 1,
+                       .heads = 2,
+                       .width = 8,
+                       .bias = true,
+                       .dropout = 0.1 };
     qn_net_set_key(&net, qn_input(g, "key", QN_DTYPE_I64, &QN_SHAPE(2)));
     QnValue *x = qn_input(g, "x", QN_DTYPE_I64, &QN_SHAPE(2, LENGTH));
     QnValue *y = qn_input(g, "y", QN_DTYPE_I64, &QN_SHAPE(2 * LENGTH));
@@ -119,9 +124,8 @@ static inline float *train(const SmallNet *net, QnDevice *d, int64_t *n, int *on
     QnGraph *g = net->build();
     QnStore *s = qn_store_new(d);
     QnPlan *p;
-    QnPipelineOptions o = {
-        .level = QN_O2, .verify = true, .keep = qn_device_has_kernel, .keep_ctx = d
-    };
+    QnPipelineOptions o = qn_device_passes(d);
+    o.verify = true;
     assert_ok(qn_pipeline_run(g, &o));
     assert_ok(qn_store_add(s, g));
     assert_ok(qn_store_alloc(s));

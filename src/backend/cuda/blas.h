@@ -21,6 +21,7 @@
     X(cublasLtMatmulPreferenceDestroy)                                                             \
     X(cublasLtMatmulPreferenceSetAttribute)                                                        \
     X(cublasLtMatmulAlgoGetHeuristic)                                                              \
+    X(cublasLtMatmulAlgoCheck)                                                                     \
     X(cublasLtMatmul)
 
 typedef struct QnCudaBlas {

@@ -32,6 +32,7 @@ typedef struct QnCuda { /* QnDevice.impl */
     QnCudaBlas blas; /* handle NULL: there is none, blas_error says why */
     char blas_error[QN_ERROR_TEXT_BYTES];
     QnCudaChoices choices;
+    char choices_maker[256];
     CUdevice id;
     CUcontext context;
     CUstream stream, copies; /* what computes; what travels meanwhile */

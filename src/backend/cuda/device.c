@@ -111,6 +111,11 @@ static QnStatus open_all(QnCuda *c, const QnDeviceOptions *o)
         snprintf(c->blas_error, sizeof c->blas_error, "%s", qn_error_last()->text);
     if (qn_cache_path("programs", c->cache, sizeof c->cache) != QN_OK)
         c->cache[0] = '\0';
+    if (c->blas.handle)
+        snprintf(c->choices_maker, sizeof c->choices_maker, "%zu, driver %d, %s, sm_%d",
+                 c->blas.cublasLtGetVersion(), c->cu.version, c->name, c->sm);
+    c->choices.cache = c->cache;
+    c->choices.maker = c->choices_maker;
     return QN_OK;
 }
 

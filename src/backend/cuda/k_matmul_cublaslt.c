@@ -1,82 +1,15 @@
-/* matmul by cuBLASLt: one product, or a batch of them at a stride. */
+/* matmul and matmul_map by cuBLASLt: one product, or a batch of them at a stride, and what its
+ * epilogues compute behind it. */
 #include "backend/cuda/cuda.h"
 
 #include <string.h>
 
+#include "backend/cuda/form.h"
+
 #include "backend/cuda/host.h"
 
-static bool flag_of(const QnNode *n, const char *name)
+static const char *check_types(const QnNode *n, const QnCuda *c)
 {
-    for (int i = 0; i < n->op->n_fields; i++) {
-        if (!strcmp(n->op->fields[i].name, name))
-            return *(const bool *)((const char *)n->attr + n->op->fields[i].offset);
-    }
-    return false;
-}
-
-/* Whether the operand's batch axes are those of y (*full), or none; false: some of both. */
-static bool batch_of(const QnShape *s, const QnShape *y, bool *full)
-{
-    bool same = true, none = true;
-    for (int i = 3; i <= y->rank; i++) {
-        int64_t d = i <= s->rank ? s->dim[s->rank - i] : 1, of_y = y->dim[y->rank - i];
-        same = same && d == of_y;
-        none = none && d == 1;
-    }
-    *full = same;
-    return same || none;
-}
-
-static const char *check_bias(const QnNode *n)
-{
-    if (n->n_in < 3 || !n->in[2])
-        return NULL;
-    const QnShape *c = &n->in[2]->type.shape, *y = &n->out[0].type.shape;
-    bool is_row = c->rank > 0 && c->dim[c->rank - 1] == y->dim[y->rank - 1];
-    for (int i = 0; i < c->rank - 1; i++)
-        is_row = is_row && c->dim[i] == 1;
-    return is_row ? NULL : "cublasLt adds a bias that is one row";
-}
-
-static const char *find_product(const QnNode *n, QnCudaProduct *p)
-{
-    const QnShape *a = &n->in[0]->type.shape, *b = &n->in[1]->type.shape;
-    const QnShape *y = &n->out[0].type.shape;
-    bool full_a, full_b;
-    *p = (QnCudaProduct){ .trans_a = flag_of(n, "trans_a"),
-                          .trans_b = flag_of(n, "trans_b"),
-                          .has_bias = n->n_in > 2 && n->in[2],
-                          .dtype = n->out[0].type.dtype };
-    p->m = y->dim[y->rank - 2];
-    p->n = y->dim[y->rank - 1];
-    p->k = a->dim[a->rank - (p->trans_a ? 2 : 1)];
-    p->batch = 1;
-    for (int i = 0; i < y->rank - 2; i++)
-        p->batch *= y->dim[i];
-    if (!batch_of(a, y, &full_a) || !batch_of(b, y, &full_b))
-        return "cublasLt's batches are at one stride, and some axes are broadcast";
-    p->stride_a = full_a ? p->m * p->k : 0;
-    p->stride_b = full_b ? p->k * p->n : 0;
-    if (!full_b && full_a && !p->trans_a) { /* one weight for all: rows of one matrix */
-        p->m *= p->batch;
-        p->batch = 1;
-    }
-    if (p->m == 0 || p->n == 0 || p->k == 0 || p->batch == 0)
-        return "cublasLt takes no empty matrices";
-    if (p->batch > INT32_MAX)
-        return "cublasLt takes fewer than 2^31 matrices";
-    return check_bias(n);
-}
-
-static const char *blas_accepts(const QnNode *n, const QnKernelEnv *env)
-{
-    QnCuda *c = env->impl;
-    QnCudaProduct p;
-    const QnCudaChoice *choice;
-    if (strcmp(n->op->name, "matmul"))
-        return "another operator's";
-    if (!c->blas.handle)
-        return c->blas_error;
     QnDtype type = n->out[0].type.dtype;
     if (type != QN_DTYPE_F32 && type != QN_DTYPE_F16 && type != QN_DTYPE_BF16)
         return "cublasLt multiplies f32, f16 and bf16";
@@ -86,41 +19,76 @@ static const char *blas_accepts(const QnNode *n, const QnKernelEnv *env)
         if (n->in[i] && n->in[i]->type.layout != QN_LAYOUT_PLAIN)
             return "reads only the plain layout";
     }
-    const char *reason = find_product(n, &p);
+    return NULL;
+}
+
+static const char *blas_accepts(const QnNode *n, const QnKernelEnv *env)
+{
+    QnCuda *c = env->impl;
+    QnCudaForm f;
+    const QnCudaChoice *choice;
+    if (strcmp(n->op->name, "matmul") && strcmp(n->op->name, "matmul_map"))
+        return "another operator's";
+    if (!c->blas.handle)
+        return c->blas_error;
+    const char *reason = check_types(n, c);
+    if (!reason)
+        reason = qn_cuda_form_of(n, &f);
     if (reason)
         return reason;
     if (qn_cuda_enter(c) != QN_OK ||
-        qn_cuda_product_choose(&c->blas, &c->choices, &p, &choice) != QN_OK)
+        qn_cuda_product_choose(&c->blas, &c->choices, &f.product, &choice) != QN_OK)
         return "cublasLt failed when it was asked for an algorithm";
     return choice->is_known ? NULL : "cublasLt knows no algorithm for this product";
 }
 
 typedef struct BlasState {
+    QnCudaForm form;
     QnCudaProductDesc d;
     cublasLtMatmulAlgo_t algo;
-    bool has_bias;
 } BlasState;
 
 static QnStatus blas_prepare(QnPrepared *p)
 {
     QnCuda *c = p->env->impl;
-    QnCudaProduct product;
     const QnCudaChoice *choice;
-    find_product(p->node, &product);
-    QN_TRY(qn_cuda_enter(c));
-    QN_TRY(qn_cuda_product_choose(&c->blas, &c->choices, &product, &choice));
     BlasState *s = qn_alloc(sizeof *s);
     if (!s)
         return QN_ENOMEM;
-    s->algo = choice->algo;
-    s->has_bias = product.has_bias;
-    QnStatus st = qn_cuda_product_init(&c->blas, &product, &s->d);
-    if (st != QN_OK) {
-        qn_free(s);
-        return st;
+    qn_cuda_form_of(p->node, &s->form);
+    QnStatus st = qn_cuda_enter(c);
+    if (st == QN_OK)
+        st = qn_cuda_product_choose(&c->blas, &c->choices, &s->form.product, &choice);
+    if (st == QN_OK) {
+        s->algo = choice->algo;
+        p->workspace_bytes = choice->workspace_bytes;
+        st = qn_cuda_product_init(&c->blas, &s->form.product, &s->d);
     }
-    p->workspace_bytes = choice->workspace_bytes;
-    p->state = s;
+    if (st != QN_OK)
+        qn_free(s);
+    else
+        p->state = s;
+    return st;
+}
+
+static QnStatus set_pointer(const QnCudaBlas *blas, const BlasState *s,
+                            cublasLtMatmulDescAttributes_t what, const void *to)
+{
+    QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescSetAttribute(s->d.desc, what, &to, sizeof to));
+    return QN_OK;
+}
+
+/* Where a run's tensors lie: a bias or its gradient, and what epilogues read or write beside. */
+static QnStatus set_pointers(const QnCudaBlas *blas, const BlasState *s, const void *const *in,
+                             void *const *out)
+{
+    const QnCudaForm *f = &s->form;
+    if (f->bias_in >= 0 || f->bias_out >= 0)
+        QN_TRY(set_pointer(blas, s, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                           f->bias_in >= 0 ? in[f->bias_in] : out[f->bias_out]));
+    if (f->aux_in >= 0 || f->aux_out >= 0)
+        QN_TRY(set_pointer(blas, s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+                           f->aux_in >= 0 ? in[f->aux_in] : out[f->aux_out]));
     return QN_OK;
 }
 
@@ -129,15 +97,13 @@ static QnStatus blas_run(const QnPrepared *p, const void *const *in, void *const
 {
     QnCuda *c = p->env->impl;
     const BlasState *s = p->state;
-    const float one = 1, zero = 0;
+    const float one = 1, beta = s->form.sum_in >= 0 ? 1 : 0;
+    const void *sum = s->form.sum_in >= 0 ? in[s->form.sum_in] : out[0];
     QN_TRY(qn_cuda_enter(c));
-    if (s->has_bias)
-        QN_CUDA_BLAS_TRY(&c->blas, cublasLtMatmulDescSetAttribute(s->d.desc,
-                                                                  CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                                  &in[2], sizeof in[2]));
+    QN_TRY(set_pointers(&c->blas, s, in, out));
     QN_CUDA_BLAS_TRY(&c->blas,
                      cublasLtMatmul(c->blas.handle, s->d.desc, &one, in[1], s->d.b, in[0], s->d.a,
-                                    &zero, out[0], s->d.y, out[0], s->d.y, &s->algo, workspace,
+                                    &beta, sum, s->d.y, out[0], s->d.y, &s->algo, workspace,
                                     p->workspace_bytes, (cudaStream_t)c->stream));
     return QN_OK;
 }

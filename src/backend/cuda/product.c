@@ -2,16 +2,29 @@
 
 #include "backend/cuda/host.h"
 
-enum { MOST_WORKSPACE = 32 << 20 };
-
-/* ---- descriptors ---- */
+/* Pointers come with each run. Until then they say how such addresses are aligned (rt/kernel.h),
+ * which the library's choice depends on. */
+static QnStatus set_aux(const QnCudaBlas *blas, QnCudaProductDesc *s, const QnCudaProduct *p)
+{
+    const void *aligned = (const void *)(uintptr_t)64;
+    QN_CUDA_BLAS_TRY(blas,
+                     cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                    &aligned, sizeof aligned));
+    if (!(p->epilogue & QN_CUDA_EPILOGUE_AUX))
+        return QN_OK;
+    QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescSetAttribute(s->desc,
+                                                          CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+                                                          &aligned, sizeof aligned));
+    QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescSetAttribute(
+                               s->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p->n, sizeof p->n));
+    return QN_OK;
+}
 
 static QnStatus set_desc(const QnCudaBlas *blas, QnCudaProductDesc *s, const QnCudaProduct *p,
                          cudaDataType_t type)
 {
     cublasOperation_t op_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N; /* of the first operand, b */
     cublasOperation_t op_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t with = p->has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     int32_t bias_type = (int32_t)type;
     QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescCreate(&s->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_TRANSA,
@@ -19,11 +32,11 @@ static QnStatus set_desc(const QnCudaBlas *blas, QnCudaProductDesc *s, const QnC
     QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_TRANSB,
                                                           &op_b, sizeof op_b));
     QN_CUDA_BLAS_TRY(blas, cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
-                                                          &with, sizeof with));
+                                                          &p->epilogue, sizeof p->epilogue));
     QN_CUDA_BLAS_TRY(blas,
                      cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                                                     &bias_type, sizeof bias_type));
-    return QN_OK;
+    return set_aux(blas, s, p);
 }
 
 /* A row-major matrix of so many rows and columns in memory. */
@@ -76,72 +89,4 @@ QnStatus qn_cuda_product_init(const QnCudaBlas *blas, const QnCudaProduct *p,
     else
         *out = d;
     return st;
-}
-
-/* ---- choices ---- */
-
-/* Among algorithms whose sums have one order. */
-static QnStatus ask(const QnCudaBlas *blas, const QnCudaProductDesc *d,
-                    cublasLtMatmulPreference_t want, QnCudaChoice *out)
-{
-    size_t workspace = MOST_WORKSPACE;
-    uint32_t schemes =
-        CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-    int n = 0;
-    cublasLtMatmulHeuristicResult_t found = { 0 };
-    QN_CUDA_BLAS_TRY(
-        blas, cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                   &workspace, sizeof workspace));
-    QN_CUDA_BLAS_TRY(
-        blas, cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                                   &schemes, sizeof schemes));
-    cublasStatus_t err = blas->cublasLtMatmulAlgoGetHeuristic(blas->handle, d->desc, d->b, d->a,
-                                                              d->y, d->y, want, 1, &found, &n);
-    if (err != CUBLAS_STATUS_SUCCESS && err != CUBLAS_STATUS_NOT_SUPPORTED)
-        return qn_cuda_blas_fail(blas, err, "cublasLtMatmulAlgoGetHeuristic");
-    out->is_known = err == CUBLAS_STATUS_SUCCESS && n > 0 && found.state == CUBLAS_STATUS_SUCCESS;
-    out->algo = found.algo;
-    out->workspace_bytes = found.workspaceSize;
-    return QN_OK;
-}
-
-static QnStatus choose(const QnCudaBlas *blas, const QnCudaProduct *p, QnCudaChoice *out)
-{
-    QnCudaProductDesc d;
-    cublasLtMatmulPreference_t want;
-    QN_TRY(qn_cuda_product_init(blas, p, &d));
-    cublasStatus_t err = blas->cublasLtMatmulPreferenceCreate(&want);
-    QnStatus st = QN_OK;
-    if (err != CUBLAS_STATUS_SUCCESS) {
-        st = qn_cuda_blas_fail(blas, err, "cublasLtMatmulPreferenceCreate");
-    } else {
-        st = ask(blas, &d, want, out);
-        blas->cublasLtMatmulPreferenceDestroy(want);
-    }
-    qn_cuda_product_fini(blas, &d);
-    return st;
-}
-
-static bool is_same(const QnCudaProduct *x, const QnCudaProduct *y)
-{
-    return x->m == y->m && x->n == y->n && x->k == y->k && x->batch == y->batch &&
-           x->stride_a == y->stride_a && x->stride_b == y->stride_b && x->trans_a == y->trans_a &&
-           x->trans_b == y->trans_b && x->has_bias == y->has_bias && x->dtype == y->dtype;
-}
-
-QnStatus qn_cuda_product_choose(const QnCudaBlas *blas, QnCudaChoices *choices,
-                                const QnCudaProduct *p, const QnCudaChoice **out)
-{
-    for (int64_t i = 0; i < choices->n; i++) {
-        *out = &choices->items[i];
-        if (is_same(&choices->items[i].product, p))
-            return QN_OK;
-    }
-    QN_TRY(QN_GROW(choices->items, choices->cap, choices->n));
-    QnCudaChoice *c = &choices->items[choices->n];
-    *c = (QnCudaChoice){ .product = *p };
-    QN_TRY(choose(blas, p, c));
-    choices->n++;
-    *out = c;
-    return QN_OK;
 }

@@ -6,14 +6,18 @@
 
 #include "backend/cuda/blas.h"
 
+/* The bit of epilogues that read or write an auxiliary matrix, (m,n) as y is. */
+#define QN_CUDA_EPILOGUE_AUX 128
+
 /* y (m,n) of each of `batch`, one after the other; a and b at a stride (0: the same for all). */
 typedef struct QnCudaProduct {
     int64_t m, n, k, batch, stride_a, stride_b;
-    bool trans_a, trans_b, has_bias;
+    bool trans_a, trans_b;
+    cublasLtEpilogue_t epilogue;
     QnDtype dtype;
 } QnCudaProduct;
 
-/* The library's own choice for a product, asked once a device. */
+/* The library's own choice for a product. */
 typedef struct QnCudaChoice {
     QnCudaProduct product;
     bool is_known; /* false: it has no algorithm */
@@ -21,9 +25,12 @@ typedef struct QnCudaChoice {
     size_t workspace_bytes;
 } QnCudaChoice;
 
+/* Asked again only where neither the device nor the cache on disk knows the answer. */
 typedef struct QnCudaChoices {
     QnCudaChoice *items;
     int64_t n, cap;
+    const char *cache; /* folder; "" where none is kept */
+    const char *maker; /* library and device by version: what the answers hold for */
 } QnCudaChoices;
 
 typedef struct QnCudaProductDesc {

@@ -1,6 +1,7 @@
 /* cuBLASLt on the host: the sums of the columns as the descriptors say, one after the other. */
 #include <cublasLt.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ typedef struct Desc {
     cublasOperation_t op_a, op_b;
     cublasLtEpilogue_t epilogue;
     int32_t bias_type;
-    uint64_t bias;
+    uint64_t bias, aux;
+    int64_t aux_ld;
 } Desc;
 
 typedef struct Layout {
@@ -24,10 +26,13 @@ typedef struct Layout {
 typedef struct Call { /* a product that is enqueued */
     Desc desc;
     Layout a, b, y;
-    uint64_t a_at, b_at, y_at;
+    uint64_t a_at, b_at, c_at, y_at;
+    float beta;
 } Call;
 
 _Static_assert(sizeof(Call) <= sizeof(((StubWork *)0)->args), "a call fits where arguments do");
+
+enum { ALGO = 77 }; /* what its one algorithm holds */
 
 #define ENTER(call)                                                                                \
     do {                                                                                           \
@@ -37,7 +42,7 @@ _Static_assert(sizeof(Call) <= sizeof(((StubWork *)0)->args), "a call fits where
 
 STUB_API size_t cublasLtGetVersion(void)
 {
-    return 120900;
+    return stub.options.blas_version ? stub.options.blas_version : 120900;
 }
 
 STUB_API const char *cublasLtGetStatusString(cublasStatus_t st)
@@ -107,6 +112,9 @@ STUB_API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
         return put(&d->bias_type, sizeof d->bias_type, from, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return put(&d->bias, sizeof d->bias, from, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return put(&d->aux, sizeof d->aux, from, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+        return put(&d->aux_ld, sizeof d->aux_ld, from, bytes);
     default: return CUBLAS_STATUS_INVALID_VALUE;
     }
 }
@@ -163,13 +171,34 @@ STUB_API cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
 
 /* ---- products ---- */
 
+enum { AUX = 128 }; /* of epilogues with an auxiliary matrix */
+
+/* Of what the documentation has, what the plugin may ask for, under its conditions. */
+static bool epilogue_fits(const Desc *d, const Layout *y)
+{
+    switch ((int)d->epilogue) {
+    case CUBLASLT_EPILOGUE_DEFAULT:
+    case CUBLASLT_EPILOGUE_BIAS:
+    case CUBLASLT_EPILOGUE_RELU:
+    case CUBLASLT_EPILOGUE_RELU_BIAS:
+    case CUBLASLT_EPILOGUE_GELU:
+    case CUBLASLT_EPILOGUE_GELU_BIAS: return true;
+    case CUBLASLT_EPILOGUE_GELU_AUX:
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+    case CUBLASLT_EPILOGUE_DGELU:
+    case CUBLASLT_EPILOGUE_DGELU_BGRAD:
+        return d->aux && d->aux_ld % 8 == 0 && d->aux_ld >= (int64_t)y->rows && y->batch == 1;
+    default: return false;
+    }
+}
+
 /* Rows and columns after the operation; false: they do not make a product. */
 static bool fits(const Desc *d, const Layout *a, const Layout *b, const Layout *y)
 {
     uint64_t m = d->op_a ? a->cols : a->rows, k = d->op_a ? a->rows : a->cols;
     uint64_t n = d->op_b ? b->rows : b->cols, kb = d->op_b ? b->cols : b->rows;
     return m == y->rows && n == y->cols && k == kb && a->batch == y->batch &&
-           b->batch == y->batch && a->type == y->type && b->type == y->type;
+           b->batch == y->batch && a->type == y->type && b->type == y->type && epilogue_fits(d, y);
 }
 
 STUB_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
@@ -185,8 +214,22 @@ STUB_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     *n = 0;
     if (stub.options.knows_no_product)
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    results[0] = (cublasLtMatmulHeuristicResult_t){ .workspaceSize = 4096 };
+    results[0] = (cublasLtMatmulHeuristicResult_t){ .algo = { { ALGO } }, .workspaceSize = 4096 };
     *n = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+STUB_API cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t desc,
+                                                cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                                cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t y,
+                                                const cublasLtMatmulAlgo_t *algo,
+                                                cublasLtMatmulHeuristicResult_t *result)
+{
+    ENTER("cublasLtMatmulAlgoCheck");
+    if (!h || c != y || algo->data[0] != ALGO || stub.options.knows_no_product ||
+        !fits((Desc *)(void *)desc, (Layout *)(void *)a, (Layout *)(void *)b, (Layout *)(void *)y))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    result->workspaceSize = 4096;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -207,23 +250,71 @@ static void store(const Layout *t, uint64_t at, int64_t i, float f)
             t->type == CUDA_R_16F ? qn_f32_to_f16(f) : qn_f32_to_bf16(f);
 }
 
+static float tanh_of_gelu(float x)
+{
+    return tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
+}
+
+static float gelu(float x)
+{
+    return 0.5f * x * (1 + tanh_of_gelu(x));
+}
+
+static float gelu_slope(float x)
+{
+    float t = tanh_of_gelu(x), du = 0.7978845608f * (1 + 3 * 0.044715f * x * x);
+    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * du;
+}
+
+/* What the epilogue makes of element i, j of the product. */
+static float finish(const Call *c, int64_t i, int64_t j, float x)
+{
+    const Desc *d = &c->desc;
+    int64_t aux = i + j * d->aux_ld;
+    if (d->epilogue & CUBLASLT_EPILOGUE_BIAS)
+        x += load(&c->y, d->bias, i);
+    if (d->epilogue == CUBLASLT_EPILOGUE_DGELU || d->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)
+        return x * gelu_slope(load(&c->y, d->aux, aux));
+    if (d->epilogue & AUX)
+        store(&c->y, d->aux, aux, x);
+    if (d->epilogue & CUBLASLT_EPILOGUE_RELU)
+        return x > 0 ? x : 0;
+    return d->epilogue & CUBLASLT_EPILOGUE_GELU ? gelu(x) : x;
+}
+
+static float sum_of(const Call *c, int64_t i, int64_t j, int64_t batch)
+{
+    const Layout *a = &c->a, *b = &c->b;
+    int64_t k = (int64_t)(c->desc.op_a ? a->rows : a->cols);
+    float sum = 0;
+    for (int64_t l = 0; l < k; l++)
+        sum +=
+            load(a, c->a_at, batch * a->stride + (c->desc.op_a ? l + i * a->ld : i + l * a->ld)) *
+            load(b, c->b_at, batch * b->stride + (c->desc.op_b ? j + l * b->ld : l + j * b->ld));
+    return sum;
+}
+
 static void multiply(const uint64_t *args)
 {
     Call c;
     memcpy(&c, args, sizeof c);
-    const Layout *a = &c.a, *b = &c.b, *y = &c.y;
+    const Layout *y = &c.y;
     int64_t m = (int64_t)y->rows, n = (int64_t)y->cols;
-    int64_t k = (int64_t)(c.desc.op_a ? a->rows : a->cols);
-    for (int64_t at = 0; at < y->batch * m * n; at++) {
-        int64_t i = at % m, j = at / m % n, batch = at / m / n;
-        float sum = 0;
-        for (int64_t l = 0; l < k; l++)
-            sum +=
-                load(a, c.a_at, batch * a->stride + (c.desc.op_a ? l + i * a->ld : i + l * a->ld)) *
-                load(b, c.b_at, batch * b->stride + (c.desc.op_b ? j + l * b->ld : l + j * b->ld));
-        if (c.desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
-            sum += load(y, c.desc.bias, i);
-        store(y, c.y_at, batch * y->stride + i + j * y->ld, sum);
+    bool grad = c.desc.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    for (int64_t row = 0; row < y->batch * m; row++) {
+        int64_t i = row % m, batch = row / m;
+        float all = 0;
+        for (int64_t j = 0; j < n; j++) {
+            int64_t at = batch * y->stride + i + j * y->ld;
+            float x = sum_of(&c, i, j, batch);
+            if (c.beta != 0)
+                x += c.beta * load(y, c.c_at, at);
+            x = finish(&c, i, j, x);
+            all += x;
+            store(y, c.y_at, at, x);
+        }
+        if (grad)
+            store(y, c.desc.bias, i, all);
     }
 }
 
@@ -233,6 +324,20 @@ static bool is_reached(const Layout *t, const void *at)
     size_t item = t->type == CUDA_R_32F ? 4 : 2;
     int64_t last = (t->batch - 1) * t->stride + ((int64_t)t->cols - 1) * t->ld + (int64_t)t->rows;
     return stub_is_live((CUdeviceptr)(uintptr_t)at, (size_t)last * item);
+}
+
+/* So is what the epilogue reads or writes beside it. */
+static bool is_beside_reached(const Call *c)
+{
+    const Desc *d = &c->desc;
+    Layout row = { .type = c->y.type, .rows = c->y.rows, .cols = 1, .ld = c->y.ld, .batch = 1 };
+    Layout aux = {
+        .type = c->y.type, .rows = c->y.rows, .cols = c->y.cols, .ld = d->aux_ld, .batch = 1
+    };
+    bool bias =
+        d->epilogue & CUBLASLT_EPILOGUE_BIAS || d->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    return (!bias || is_reached(&row, (const void *)(uintptr_t)d->bias)) &&
+           (!(d->epilogue & AUX) || is_reached(&aux, (const void *)(uintptr_t)d->aux));
 }
 
 STUB_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc,
@@ -248,17 +353,21 @@ STUB_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t 
                   .y = *(Layout *)(void *)y_l,
                   .a_at = (uint64_t)(uintptr_t)a,
                   .b_at = (uint64_t)(uintptr_t)b,
-                  .y_at = (uint64_t)(uintptr_t)y };
+                  .c_at = (uint64_t)(uintptr_t)c,
+                  .y_at = (uint64_t)(uintptr_t)y,
+                  .beta = *(const float *)beta };
     StubWork w = { .call = multiply };
     ENTER("cublasLtMatmul");
-    if (!h || !algo || c != y || c_l != y_l || *(const float *)alpha != 1 ||
-        *(const float *)beta != 0 || !fits(&call.desc, &call.a, &call.b, &call.y))
+    if (!h || !algo || algo->data[0] != ALGO || c_l != y_l || *(const float *)alpha != 1 ||
+        (call.beta == 0 && c != y) || !fits(&call.desc, &call.a, &call.b, &call.y))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!is_reached(&call.a, a) || !is_reached(&call.b, b) || !is_reached(&call.y, y) ||
+        !is_reached(&call.y, c) || !is_beside_reached(&call) ||
         !stub_is_live((CUdeviceptr)(uintptr_t)workspace, workspace_bytes) || workspace_bytes < 4096)
         return CUBLAS_STATUS_INVALID_VALUE;
     memcpy(w.args, &call, sizeof call);
     stub.counts.products++;
+    stub.counts.epilogues |= (unsigned)call.desc.epilogue;
     stub_enqueue((CUstream)stream, &w);
     return CUBLAS_STATUS_SUCCESS;
 }

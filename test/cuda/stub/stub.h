@@ -18,6 +18,7 @@ typedef struct StubOptions {
     unsigned lazy;                   /* by bits, streams in the order of their making: what is
                                       * enqueued is done when somebody waits for it, no sooner */
     bool knows_no_product;           /* cublasLt has no algorithm */
+    size_t blas_version;             /* of cublasLt, 0: 120900 */
     const char *fail_call;           /* NULL: any but those that give something back */
     int64_t fail_at;                 /* the n-th such call, from 1; 0: none */
     int fail_error;
@@ -27,6 +28,7 @@ typedef struct StubCounts {
     int64_t memory, memory_bytes, managed, pinned, contexts, streams, events, modules, graphs,
         execs, programs, blas;                                   /* alive */
     int64_t calls, launches, replays, compiles, products, asked; /* made, all together */
+    unsigned epilogues; /* bits of all that products had: cublasLtEpilogue_t */
 } StubCounts;
 
 /* Exported by the library; also counts all calls from 0 again. */
