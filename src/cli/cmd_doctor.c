@@ -4,23 +4,23 @@
 #include "backend/cpu/cpu.h"
 #include "backend/opencl/opencl.h"
 #include "base/cache.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/isa_list.h"
 #include "base/term.h"
-#include "ir/eval.h"
-#include "ops/ops.h"
-#include "pass/grad.h"
+#include "api/libraries.h"
+#include "api/self_test.h"
+#include "plan/rates.h"
 #include "quern/quern.h"
-#include "rt/plan.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { QUICK, JSON };
+
 static const QnOption options[] = {
-    { .name = "--json", .kind = QN_OPTION_FLAG, .help = "one JSON object a check" },
+    [QUICK] = { .name = "--quick", .kind = QN_OPTION_FLAG, .help = "measure nothing" },
+    [JSON] = { .name = "--json", .kind = QN_OPTION_FLAG, .help = "one JSON object a check" },
 };
 
 typedef enum Verdict { GOOD, NOTE, BAD } Verdict;
@@ -28,8 +28,19 @@ typedef enum Verdict { GOOD, NOTE, BAD } Verdict;
 typedef struct Doctor {
     const QnArgs *args;
     bool color;
+    bool is_quick;
     int n_bad;
+    const QnDeviceRates *rates; /* what is said is of them; NULL: of something else */
 } Doctor;
+
+static void put_rates(QnJsonWriter *w, const QnDeviceRates *r)
+{
+    qn_json_put_double(w, "copy_bytes_per_second", r->copy);
+    qn_json_put_double(w, "to_device_bytes_per_second", r->to);
+    qn_json_put_double(w, "from_device_bytes_per_second", r->from);
+    qn_json_put_double(w, "matmul_flops", r->multiply);
+    qn_json_put_string(w, "matmul_kernel", r->multiplies);
+}
 
 static void say(Doctor *d, Verdict v, const char *what, const char *fmt, ...) QN_PRINTF(4, 5);
 
@@ -51,6 +62,8 @@ static void say(Doctor *d, Verdict v, const char *what, const char *fmt, ...)
         qn_json_put_string(&w, "check", what);
         qn_json_put_string(&w, "verdict", words[v]);
         qn_json_put_string(&w, "text", qn_str_text(&text));
+        if (d->rates)
+            put_rates(&w, d->rates);
         qn_json_close(&w);
         if (qn_json_end(&w) == QN_OK)
             qn_cli_print_json(&line);
@@ -62,57 +75,19 @@ static void say(Doctor *d, Verdict v, const char *what, const char *fmt, ...)
     qn_str_fini(&text);
 }
 
-static void check_build(Doctor *d)
+static void check_libraries(Doctor *d)
 {
-    QnStr s = { 0 };
-    static const struct {
-        const char *name;
-        bool have;
-    } libraries[] = {
-#ifdef QN_HAVE_ONEDNN
-        { "oneDNN", true },
-#else
-        { "oneDNN", false },
-#endif
-#ifdef QN_HAVE_XSMM
-        { "libxsmm", true },
-#else
-        { "libxsmm", false },
-#endif
-#ifdef QN_HAVE_YAML
-        { "libyaml", true },
-#else
-        { "libyaml", false },
-#endif
-#ifdef QN_HAVE_JPEG
-        { "libjpeg", true },
-#else
-        { "libjpeg", false },
-#endif
-#ifdef QN_HAVE_PNG
-        { "libpng", true },
-#else
-        { "libpng", false },
-#endif
-#ifdef QN_HAVE_ZLIB
-        { "zlib", true },
-#else
-        { "zlib", false },
-#endif
-#ifdef _OPENMP
-        { "OpenMP", true },
-#else
-        { "OpenMP", false },
-#endif
-    };
-    int missing = 0;
-    for (int i = 0; i < QN_COUNT(libraries); i++) {
-        qn_str_printf(&s, "%s%s %s", i ? ", " : "", libraries[i].name,
-                      libraries[i].have ? "yes" : "no");
-        missing += !libraries[i].have;
+    QnLibrary all[QN_LIBRARIES];
+    qn_libraries(all);
+    say(d, GOOD, "quern", "version %s", qn_version());
+    for (int i = 0; i < QN_LIBRARIES; i++) {
+        const QnLibrary *l = &all[i];
+        if (!l->is_there)
+            say(d, NOTE, "library", "%s (%s): built without it", l->name, l->use);
+        else
+            say(d, GOOD, "library", "%s%s%s (%s), %s", l->name, l->version[0] ? " " : "",
+                l->version, l->use, l->path[0] ? l->path : "part of the program");
     }
-    say(d, missing ? NOTE : GOOD, "libraries", "quern %s with %s", qn_version(), qn_str_text(&s));
-    qn_str_fini(&s);
 }
 
 static void check_cpu(Doctor *d, const QnDevice *dev)
@@ -140,77 +115,65 @@ static void check_memory(Doctor *d)
             qn_str_bytes(free_text, (uint64_t)free_pages * (uint64_t)size));
 }
 
-/* A stream of y = x * a + b over arrays larger than caches: bytes read and written a second. */
-static void check_bandwidth(Doctor *d)
+static void check_rates(Doctor *d, QnDevice *dev, const char *name)
 {
-    enum { N = 16 << 20 };
-    float *x = qn_alloc_aligned(N * sizeof *x), *y = qn_alloc_aligned(N * sizeof *y);
-    double best = INFINITY;
-    char rate[QN_STR_NUMBER];
-    for (int64_t i = 0; x && y && i < N; i++)
-        x[i] = (float)i;
-    for (int k = 0; x && y && k < 4; k++) {
-        int64_t t = qn_clock_ns();
-        QN_IVDEP for (int64_t i = 0; i < N; i++) y[i] = x[i] * 1.5f + 2.0f;
-        best = fmin(best, (double)(qn_clock_ns() - t));
+    QnDeviceRates r;
+    char copy[QN_STR_NUMBER], to[QN_STR_NUMBER], from[QN_STR_NUMBER], flops[QN_STR_NUMBER];
+    if (d->is_quick)
+        return;
+    if (qn_device_measure(dev, &r) != QN_OK) {
+        say(d, BAD, "rates", "%s: %s", name, qn_error_last()->text);
+        return;
     }
-    if (x && y)
-        say(d, y[1] > 3.0f ? GOOD : BAD, "bandwidth", "%sB/s, one thread",
-            qn_str_si(rate, 2.0 * N * sizeof *x / (best * 1e-9)));
-    qn_free_aligned(x, N * sizeof *x);
-    qn_free_aligned(y, N * sizeof *y);
-}
-
-/* y = softmax(silu(x w)) and its gradient by the kernels that would run, against float64. */
-static QnStatus step_error(QnDevice *dev, double *error)
-{
-    QnGraph *g = qn_graph_new();
-    QnEval *e = NULL;
-    QnPlan *p = NULL;
-    QnStatus st = g ? QN_OK : QN_ENOMEM;
-    if (st != QN_OK)
-        return st;
-    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(37, 65));
-    QnValue *w = qn_input(g, "w", QN_DTYPE_F32, &QN_SHAPE(65, 41)), *dw;
-    QnValue *y = qn_softmax(g, qn_silu(g, qn_matmul(g, x, w, NULL, false, false)), 1);
-    QN_TRY_DONE(qn_grad(g, qn_mul(g, y, y), &w, 1, &dw));
-    QN_TRY_DONE(qn_graph_output(g, "dw", dw));
-    QN_TRY_DONE(qn_plan_new(g, dev, NULL, NULL, &p));
-    e = qn_eval_new(g, false);
-    if (!e)
-        QN_TRY_DONE(QN_ENOMEM);
-    double wide[65 * 41];
-    float single[65 * 41];
-    QnValue *inputs[] = { x, w };
-    for (int k = 0; k < 2; k++) {
-        int64_t n = qn_shape_count(&inputs[k]->type.shape);
-        for (int64_t i = 0; i < n; i++)
-            wide[i] = single[i] = (float)((i * 37 + k * 11) % 101) / 50.5f - 1.0f;
-        QN_TRY_DONE(qn_plan_write(p, k ? "w" : "x", single, (size_t)n * sizeof *single));
-        QN_TRY_DONE(qn_eval_set(e, inputs[k], wide));
-    }
-    QN_TRY_DONE(qn_plan_run(p));
-    const double *want;
-    QN_TRY_DONE(qn_eval_get(e, dw, &want));
-    QN_TRY_DONE(qn_plan_read(p, "dw", single, sizeof single));
-    *error = 0;
-    for (int i = 0; i < 65 * 41; i++)
-        *error = fmax(*error, fabs(single[i] - want[i]) / (1e-3 + fabs(want[i])));
-done:
-    qn_eval_free(e);
-    qn_plan_free(p);
-    qn_graph_free(g);
-    return st;
-}
-
-static void check_step(Doctor *d, QnDevice *dev, const char *name)
-{
-    double error;
-    if (step_error(dev, &error) != QN_OK)
-        say(d, BAD, "self-test", "%s: %s", name, qn_error_last()->text);
+    d->rates = &r;
+    qn_str_si(copy, r.copy);
+    qn_str_si(flops, r.multiply);
+    if (dev->backend->is_host)
+        say(d, GOOD, "rates", "%s: a thread copies %sB/s; products of f32 %sFLOP/s by %s", name,
+            copy, flops, r.multiplies);
     else
-        say(d, error < 1e-3 ? GOOD : BAD, "self-test",
-            "%s: forward and gradient differ from float64 by at most %.1e", name, error);
+        say(d, GOOD, "rates",
+            "%s: copies %sB/s within, %sB/s to it, %sB/s from it; products of f32 %sFLOP/s by %s",
+            name, copy, qn_str_si(to, r.to), qn_str_si(from, r.from), flops, r.multiplies);
+    d->rates = NULL;
+}
+
+static void check_kernels(Doctor *d, QnDevice *dev, const char *name)
+{
+    QnSelfTest t;
+    QnStatus st = qn_self_test(dev, &t);
+    if (st != QN_OK)
+        say(d, BAD, "self-test", "%s: %s", name, qn_error_last()->text);
+    else if (t.n_bad)
+        say(d, BAD, "self-test", "%s: %d of %d kernels are wrong: %s", name, t.n_bad, t.n_cases,
+            qn_str_text(&t.bad));
+    else
+        say(d, GOOD, "self-test", "%s: %d kernels differ from float64 by at most %.1e (%s)", name,
+            t.n_cases, t.worst, t.worst_case);
+    if (st == QN_OK && t.on_host.n)
+        say(d, NOTE, "self-test", "%s: on the host run %s", name, qn_str_text(&t.on_host));
+    qn_self_test_fini(&t);
+}
+
+static void check_device(Doctor *d, QnDevice *dev, const char *name)
+{
+    check_kernels(d, dev, name);
+    check_rates(d, dev, name);
+}
+
+/* The line of a device that opens. */
+static void describe(Doctor *d, QnDevice *dev, const char *what, const char *name,
+                     const char *label)
+{
+    QnDeviceInfo i;
+    char bytes[QN_STR_NUMBER];
+    if (qn_device_info(dev, &i) != QN_OK) {
+        say(d, BAD, what, "%s: %s", name, qn_error_last()->text);
+        return;
+    }
+    say(d, GOOD, what, "%s %s: %lld units at %.2f GHz, %s; more lies in %s", name,
+        label ? label : i.name, (long long)i.units, 1e-9 * i.clock_hz,
+        qn_str_bytes(bytes, (uint64_t)i.memory_bytes), i.far ? i.far : "no other memory");
 }
 
 static void check_opencl(Doctor *d)
@@ -219,20 +182,21 @@ static void check_opencl(Doctor *d)
     int n = qn_opencl_count();
     if (n == 0)
         say(d, NOTE, "opencl",
-            "no device; a driver's ICD, or pocl-opencl-icd for the CPU, is needed");
+            "no device; a driver's ICD, or pocl-opencl-icd for the CPU, is needed: files *.icd in "
+            "/etc/OpenCL/vendors (or $OCL_ICD_VENDORS) name the drivers");
     for (int i = 0; i < n; i++) {
-        char name[300];
+        char label[300], name[32];
         QnDevice *dev;
-        if (qn_opencl_name(i, name, sizeof name) != QN_OK)
+        if (qn_opencl_name(i, label, sizeof label) != QN_OK)
             continue;
         if (qn_device_open(&qn_backend_opencl, &(QnDeviceOptions){ .index = i }, &dev) != QN_OK) {
-            say(d, NOTE, "opencl", "opencl:%d %s cannot be used: %s", i, name,
+            say(d, NOTE, "opencl", "opencl:%d %s cannot be used: %s", i, label,
                 qn_error_last()->text);
             continue;
         }
-        say(d, GOOD, "opencl", "opencl:%d %s", i, name);
         snprintf(name, sizeof name, "opencl:%d", i);
-        check_step(d, dev, name);
+        describe(d, dev, "opencl", name, label);
+        check_device(d, dev, name);
         qn_device_close(dev);
     }
 #else
@@ -257,7 +221,8 @@ static void check_cuda_devices(Doctor *d, const QnBackend *backend)
         if (qn_device_open(backend, &(QnDeviceOptions){ .index = i }, &dev) != QN_OK)
             return;
         snprintf(name, sizeof name, "cuda:%d", i);
-        check_step(d, dev, name);
+        describe(d, dev, "cuda", name, NULL);
+        check_device(d, dev, name);
         qn_device_close(dev);
     }
 }
@@ -291,15 +256,14 @@ static void check_cache(Doctor *d)
 
 static int run(QnArgs *a)
 {
-    Doctor d = { .args = a, .color = qn_term_color(stdout) };
+    Doctor d = { .args = a, .color = qn_term_color(stdout), .is_quick = a->text[QUICK] != NULL };
     QnDevice *dev;
     if (qn_cli_device("cpu", 0, false, &dev) != QN_OK)
         return qn_cli_fail(a);
-    check_build(&d);
+    check_libraries(&d);
     check_cpu(&d, dev);
     check_memory(&d);
-    check_bandwidth(&d);
-    check_step(&d, dev, "cpu");
+    check_device(&d, dev, "cpu");
     check_opencl(&d);
     check_cuda(&d);
     check_cache(&d);
@@ -312,8 +276,9 @@ static int run(QnArgs *a)
 const QnCommand qn_cmd_doctor = {
     .name = "doctor",
     .summary = "Check this machine and this build, in seconds",
-    .usage = "[--json]",
-    .examples = "  quern doctor\n",
+    .usage = "[--quick] [--json]",
+    .examples = "  quern doctor\n"
+                "  quern doctor --quick --json\n",
     .options = options,
     .n_options = QN_COUNT(options),
     .run = run,

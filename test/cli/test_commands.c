@@ -95,6 +95,13 @@ static void test_explain_bench_doctor(void **state)
     assert_runs("doctor --json");
     o = json_lines(arena, &n);
     assert_true(n >= 4 && strlen(json_text(o, "verdict")) > 0);
+    assert_contains(program_out, "\"check\": \"self-test\", \"verdict\": \"ok\"");
+    assert_contains(program_out, "\"copy_bytes_per_second\": ");
+    assert_contains(program_out, "\"matmul_flops\": ");
+    assert_contains(program_out, "\"check\": \"library\"");
+    assert_runs("doctor --quick");
+    assert_contains(program_out, "cpu: 11 kernels differ from float64 by at most");
+    assert_null(strstr(program_out, "FLOP/s"));
     assert_runs("ops matmul");
     assert_contains(program_out, "matmul");
     qn_arena_free(arena);
