@@ -85,6 +85,10 @@ QnStatus qn_store_add(QnStore *s, const QnGraph *g)
     return QN_OK;
 }
 
+/* Between states: a parameter, its gradient and its moments, which an update walks together, would
+ * else often lie a power of two apart and meet in the same sets of caches and banks of memory. */
+enum { SKEW = 5 * QN_ARENA_ALIGN };
+
 QnStatus qn_store_alloc(QnStore *s)
 {
     int64_t at = 0;
@@ -92,7 +96,7 @@ QnStatus qn_store_alloc(QnStore *s)
         return QN_OK; /* and nothing can have been added since */
     for (int64_t i = 0; i < s->n; i++) {
         s->slots[i].offset = at;
-        at += (s->slots[i].bytes + QN_ARENA_ALIGN - 1) / QN_ARENA_ALIGN * QN_ARENA_ALIGN;
+        at += (s->slots[i].bytes + QN_ARENA_ALIGN - 1) / QN_ARENA_ALIGN * QN_ARENA_ALIGN + SKEW;
     }
     s->bytes = at;
     s->base = qn_device_alloc(s->device, (size_t)at);
