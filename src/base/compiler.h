@@ -33,6 +33,12 @@
 #define qn_cpu_has(feature) __builtin_cpu_supports(feature)
 #endif
 #define qn_prefetch(p) __builtin_prefetch(p)
+/* Before it: stores past the caches. */
+#if defined(__x86_64__)
+#define qn_store_fence() __builtin_ia32_sfence()
+#else
+#define qn_store_fence() ((void)0)
+#endif
 #else
 #error "Quern needs gcc or clang: add this compiler's extensions here"
 #endif

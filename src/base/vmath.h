@@ -195,6 +195,14 @@ QN_INLINE float qn_exp_insidef(float x)
     return p * s + s;
 }
 
+/* e^x for x <= 0 or little above, as rows whose largest element is taken off have it; 0 below 2^-126.
+ * 1.1 ulp. */
+QN_INLINE float qn_exp_belowf(float x)
+{
+    float y = qn_exp_insidef(x < -87.3365f ? -87.3365f : x); /* NaN stays */
+    return x < -87.3365f ? 0.0f : y;
+}
+
 /* Below 0.65 x times a minimax polynomial of x^2 (6e-9), above 1 - 2 / (e^2x + 1).
  * 1.3 ulp. */
 QN_INLINE float qn_tanhf(float x)

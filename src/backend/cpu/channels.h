@@ -10,6 +10,7 @@
 /* x is (outer, c, inner); channels-last tensors and matrices have inner 1. */
 typedef struct QnChannels {
     int64_t outer, c, inner, n_parts; /* parts cut `outer` */
+    bool streams;                     /* what is written goes past the caches, where it can */
 } QnChannels;
 
 QnChannels qn_channels_of(const QnType *x);

@@ -2,6 +2,7 @@
  * passes over the tensor, the first in parts that fit the cache. */
 #include "backend/cpu/channels.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/stream.h"
 #include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
@@ -15,8 +16,9 @@ typedef struct NormState {
 
 typedef struct NormRun {
     const NormState *n;
-    const float *dy, *x, *mean, *scale, *bias, *k0, *k1;
+    const float *dy, *x, *mean, *scale, *bias, *k0, *k1, *gamma, *rstd;
     float *y, *parts;
+    float *to_scale, *to[3], *to_k0, *to_k1; /* by channel, made of the parts */
 } NormRun;
 
 /* The tensors of x's shape must lie alike. */
@@ -37,6 +39,7 @@ static QnStatus norm_prepare(QnPrepared *p)
     if (!s)
         return QN_ENOMEM;
     s->s = qn_channels_of(&n->in[0]->type);
+    s->s.streams = qn_stream_for(p->env->isa, (size_t)qn_type_bytes(&n->out[0].type)) != NULL;
     s->fns = qn_channels_find(p->env->isa);
     if (n->op == &qn_op_batch_norm)
         s->eps = (float)*(const double *)qn_cpu_attr(n, "eps");
@@ -72,19 +75,48 @@ static void affine_unit(void *ctx, int worker, int64_t part)
     r->n->fns->affine(&r->n->s, r->x, r->mean, r->scale, r->bias, r->y, part);
 }
 
-/* Mean and mean squared difference of channel c over all parts. */
-static void join_parts(const QnChannels *s, const float *parts, int64_t c, double *mean,
-                       double *square)
+/* Channels whose parts are joined together: a part's numbers lie beside each other. */
+enum { JOINT = 64 };
+
+static int64_t joints(const QnChannels *s)
 {
-    double n = 0, m = 0, q = 0;
+    return (s->c + JOINT - 1) / JOINT;
+}
+
+/* Means and sums of squared differences of n channels from c on (Chan, Golub and LeVeque, 1979). */
+static void join_stats(const QnChannels *s, const float *parts, int64_t c, int64_t n, double *mean,
+                       double *squares)
+{
+    double count = 0;
+    for (int64_t j = 0; j < n; j++)
+        mean[j] = squares[j] = 0;
     for (int64_t i = 0; i < s->n_parts; i++) {
-        double k = (double)part_pixels(s, i), d = parts[i * 3 * s->c + c] - m;
-        n += k;
-        m += n > 0 ? d * k / n : 0;
-        q += parts[i * 3 * s->c + s->c + c] + (n > 0 ? d * d * k * (n - k) / n : 0);
+        const float *m = parts + i * 3 * s->c + c, *q = m + s->c;
+        double k = (double)part_pixels(s, i), before = count;
+        count += k;
+        double share = count > 0 ? k / count : 0;
+        for (int64_t j = 0; j < n; j++) {
+            double d = m[j] - mean[j];
+            mean[j] += d * share;
+            squares[j] += q[j] + d * d * share * before;
+        }
     }
-    *mean = m;
-    *square = q;
+}
+
+static void stats_joint(void *ctx, int64_t joint)
+{
+    const NormRun *r = ctx;
+    const QnChannels *s = &r->n->s;
+    int64_t c = joint * JOINT, n = QN_MIN((int64_t)JOINT, s->c - c);
+    double mean[JOINT], squares[JOINT], count = (double)(s->outer * s->inner);
+    join_stats(s, r->parts, c, n, mean, squares);
+    for (int64_t j = 0; j < n; j++) {
+        double inverse = 1 / sqrt(squares[j] / count + (double)r->n->eps);
+        r->to_scale[c + j] = (float)(inverse * r->gamma[c + j]);
+        r->to[0][c + j] = (float)mean[j];
+        r->to[1][c + j] = (float)inverse;
+        r->to[2][c + j] = (float)(squares[j] / fmax(count - 1, 1));
+    }
 }
 
 static QnStatus batch_norm_f32(const QnPrepared *p, const void *const *in, void *const *out,
@@ -92,23 +124,15 @@ static QnStatus batch_norm_f32(const QnPrepared *p, const void *const *in, void 
 {
     const NormState *n = p->state;
     const QnChannels *s = &n->s;
-    const float *gamma = in[1];
-    float *scale = workspace, *mean = out[1], *rstd = out[2], *var = out[3];
-    double count = (double)(s->outer * s->inner);
-    NormRun r = { .n = n, .x = in[0], .mean = mean, .bias = in[2] };
-    r.scale = scale;
-    r.y = out[0];
+    float *scale = workspace;
+    NormRun r = { .n = n, .x = in[0], .gamma = in[1], .bias = in[2], .y = out[0] };
+    r.mean = out[1];
+    r.scale = r.to_scale = scale;
+    for (int i = 0; i < 3; i++) /* mean, reciprocal deviation, variance */
+        r.to[i] = out[1 + i];
     r.parts = scale + s->c;
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, stats_unit, &r);
-    for (int64_t c = 0; c < s->c; c++) {
-        double m, q;
-        join_parts(s, r.parts, c, &m, &q);
-        double inverse = 1 / sqrt(q / count + (double)n->eps);
-        scale[c] = (float)(inverse * gamma[c]);
-        mean[c] = (float)m;
-        rstd[c] = (float)inverse;
-        var[c] = (float)(q / fmax(count - 1, 1));
-    }
+    qn_cpu_parallel(qn_cpu_threads(p), joints(s), stats_joint, &r);
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, affine_unit, &r);
     return QN_OK;
 }
@@ -135,32 +159,45 @@ static void grad_unit(void *ctx, int worker, int64_t part)
     r->n->fns->grad(&r->n->s, r->dy, r->x, r->mean, r->scale, r->k0, r->k1, r->y, part);
 }
 
+static void grad_joint(void *ctx, int64_t joint)
+{
+    const NormRun *r = ctx;
+    const QnChannels *s = &r->n->s;
+    int64_t c = joint * JOINT, n = QN_MIN((int64_t)JOINT, s->c - c);
+    double sum[JOINT] = { 0 }, dot[JOINT] = { 0 }, count = (double)(s->outer * s->inner);
+    for (int64_t i = 0; i < s->n_parts; i++) {
+        const float *part = r->parts + i * 3 * s->c + c;
+        for (int64_t j = 0; j < n; j++) {
+            sum[j] += part[j];
+            dot[j] += part[s->c + j];
+        }
+    }
+    for (int64_t j = 0; j < n; j++) {
+        double rstd = r->rstd[c + j];
+        r->to_scale[c + j] = r->gamma[c + j] * r->rstd[c + j];
+        r->to_k0[c + j] = (float)(sum[j] / count);
+        r->to_k1[c + j] = (float)(dot[j] / count * rstd * rstd);
+        r->to[0][c + j] = (float)(dot[j] * rstd);
+        r->to[1][c + j] = (float)sum[j];
+    }
+}
+
 static QnStatus batch_norm_grad_f32(const QnPrepared *p, const void *const *in, void *const *out,
                                     void *workspace)
 {
     const NormState *n = p->state;
     const QnChannels *s = &n->s;
-    const float *rstd = in[3], *gamma = in[4];
-    float *scale = workspace, *k0 = scale + s->c, *k1 = k0 + s->c, *dscale = out[1],
-          *dbias = out[2];
-    double count = (double)(s->outer * s->inner);
-    NormRun r = { .n = n, .dy = in[0], .x = in[1], .mean = in[2], .y = out[0], .parts = k1 + s->c };
-    r.scale = scale;
-    r.k0 = k0;
-    r.k1 = k1;
+    float *scale = workspace, *k0 = scale + s->c, *k1 = k0 + s->c;
+    NormRun r = { .n = n, .dy = in[0], .x = in[1], .mean = in[2], .rstd = in[3], .gamma = in[4] };
+    r.y = out[0];
+    r.scale = r.to_scale = scale;
+    r.k0 = r.to_k0 = k0;
+    r.k1 = r.to_k1 = k1;
+    r.to[0] = out[1]; /* of scale */
+    r.to[1] = out[2]; /* of bias */
+    r.parts = k1 + s->c;
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, grad_sums_unit, &r);
-    for (int64_t c = 0; c < s->c; c++) {
-        double sum = 0, dot = 0;
-        for (int64_t i = 0; i < s->n_parts; i++) {
-            sum += r.parts[i * 3 * s->c + c];
-            dot += r.parts[i * 3 * s->c + s->c + c];
-        }
-        scale[c] = gamma[c] * rstd[c];
-        k0[c] = (float)(sum / count);
-        k1[c] = (float)(dot / count * rstd[c] * rstd[c]);
-        dscale[c] = (float)(dot * rstd[c]);
-        dbias[c] = (float)sum;
-    }
+    qn_cpu_parallel(qn_cpu_threads(p), joints(s), grad_joint, &r);
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, grad_unit, &r);
     return QN_OK;
 }

@@ -3,15 +3,19 @@
  * in order. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/rows.h"
+#include "backend/cpu/stream.h"
 #include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
 #include <string.h>
 
 enum { GRAIN = 8192, MOST_PARTS = 64 };
+/* Of workspace: the result of the row at hand, sums for scale and bias. */
+enum { ROWS_A_PART = 3 };
 
 typedef struct NormState {
     const QnRowFns *fns;
+    QnStreamFn *stream; /* of y or dx, or NULL */
     int64_t rows, n, n_parts;
     bool center;
     float eps;
@@ -37,6 +41,7 @@ static QnStatus norm_prepare(QnPrepared *p)
     if (!s)
         return QN_ENOMEM;
     s->fns = qn_rows_find(p->env->isa);
+    s->stream = qn_stream_for(p->env->isa, (size_t)qn_type_bytes(&n->out[0].type));
     s->center = center;
     s->rows = qn_shape_count(rstd);
     s->n = 1;
@@ -45,8 +50,7 @@ static QnStatus norm_prepare(QnPrepared *p)
     s->n_parts = QN_MAX(1, QN_MIN(QN_MIN(s->rows, MOST_PARTS), s->rows * s->n / GRAIN));
     if (!grad)
         s->eps = (float)*(const double *)qn_cpu_attr(n, "eps");
-    else
-        p->workspace_bytes = (size_t)(s->n_parts * 2 * s->n) * sizeof(float);
+    p->workspace_bytes = (size_t)(s->n_parts * ROWS_A_PART * s->n) * sizeof(float);
     qn_widen_prepare(p);
     return QN_OK;
 }
@@ -59,17 +63,35 @@ static void norm_fini(QnPrepared *p)
 typedef struct NormRun {
     const NormState *s;
     const float *dy, *x, *scale, *bias, *mean, *rstd;
-    float *y, *out_mean, *out_rstd, *sums;
+    float *y, *out_mean, *out_rstd, *work;
 } NormRun;
+
+/* Where the result of a row is made. */
+static float *row_of(const NormRun *r, int64_t part, int64_t row)
+{
+    const NormState *s = r->s;
+    return s->stream ? r->work + part * ROWS_A_PART * s->n : r->y + row * s->n;
+}
+
+static void row_done(const NormRun *r, const float *made, int64_t row)
+{
+    const NormState *s = r->s;
+    if (s->stream)
+        s->stream(made, r->y + row * s->n, (size_t)s->n * sizeof(float));
+}
 
 static void norm_part(void *ctx, int64_t part)
 {
     const NormRun *r = ctx;
     const NormState *s = r->s;
     int64_t end = qn_cpu_part_begin(s->rows, s->n_parts, part + 1);
-    for (int64_t i = qn_cpu_part_begin(s->rows, s->n_parts, part); i < end; i++)
-        s->fns->norm(r->x + i * s->n, r->y + i * s->n, r->scale, r->bias, s->n, s->eps,
+    for (int64_t i = qn_cpu_part_begin(s->rows, s->n_parts, part); i < end; i++) {
+        float *y = row_of(r, part, i);
+        s->fns->norm(r->x + i * s->n, y, r->scale, r->bias, s->n, s->eps,
                      s->center ? r->out_mean + i : NULL, r->out_rstd + i);
+        row_done(r, y, i);
+    }
+    qn_stream_end();
 }
 
 static QnStatus norm_f32(const QnPrepared *p, const void *const *in, void *const *out,
@@ -77,8 +99,9 @@ static QnStatus norm_f32(const QnPrepared *p, const void *const *in, void *const
 {
     const NormState *s = p->state;
     const QnNode *n = p->node;
-    NormRun r = { .s = s, .x = in[0], .y = out[0], .out_rstd = out[s->center ? 2 : 1] };
-    (void)workspace;
+    NormRun r = {
+        .s = s, .x = in[0], .y = out[0], .out_rstd = out[s->center ? 2 : 1], .work = workspace
+    };
     r.scale = n->n_in > 1 ? in[1] : NULL;
     r.bias = n->n_in > 2 ? in[2] : NULL;
     r.out_mean = s->center ? out[1] : NULL;
@@ -96,21 +119,25 @@ static void grad_part(void *ctx, int64_t part)
 {
     const NormRun *r = ctx;
     const NormState *s = r->s;
-    float *dscale = r->sums + part * 2 * s->n, *dbias = dscale + s->n;
+    float *dscale = r->work + (part * ROWS_A_PART + 1) * s->n, *dbias = dscale + s->n;
     int64_t end = qn_cpu_part_begin(s->rows, s->n_parts, part + 1);
     memset(dscale, 0, (size_t)(2 * s->n) * sizeof *dscale);
-    for (int64_t i = qn_cpu_part_begin(s->rows, s->n_parts, part); i < end; i++)
+    for (int64_t i = qn_cpu_part_begin(s->rows, s->n_parts, part); i < end; i++) {
+        float *dx = row_of(r, part, i);
         s->fns->norm_grad(r->dy + i * s->n, r->x + i * s->n, r->scale, s->n, s->center,
-                          s->center ? r->mean[i] : 0, r->rstd[i], r->y + i * s->n, dscale,
+                          s->center ? r->mean[i] : 0, r->rstd[i], dx, dscale,
                           s->center ? dbias : NULL);
+        row_done(r, dx, i);
+    }
+    qn_stream_end();
 }
 
-/* out[i] = sum over parts of sums[part][which][i] */
-static void join(const NormState *s, const float *sums, int which, float *out)
+/* out[i] = sum over parts of work[part][which][i] */
+static void join(const NormState *s, const float *work, int which, float *out)
 {
-    memcpy(out, sums + which * s->n, (size_t)s->n * sizeof *out);
+    memcpy(out, work + which * s->n, (size_t)s->n * sizeof *out);
     for (int64_t k = 1; k < s->n_parts; k++) {
-        const float *part = sums + (k * 2 + which) * s->n;
+        const float *part = work + (k * ROWS_A_PART + which) * s->n;
         for (int64_t i = 0; i < s->n; i++)
             out[i] += part[i];
     }
@@ -125,10 +152,10 @@ static QnStatus norm_grad_f32(const QnPrepared *p, const void *const *in, void *
     NormRun r = { .s = s, .dy = in[0], .x = in[1], .rstd = in[rstd], .y = out[0] };
     r.mean = s->center ? in[2] : NULL;
     r.scale = n->n_in > rstd + 1 ? in[rstd + 1] : NULL;
-    r.sums = workspace;
+    r.work = workspace;
     qn_cpu_parallel(qn_cpu_threads(p), s->n_parts, grad_part, &r);
     for (int i = 1; i < n->n_out; i++)
-        join(s, r.sums, i - 1, out[i]);
+        join(s, r.work, i, out[i]);
     return QN_OK;
 }
 

@@ -67,6 +67,7 @@ static void run_part(void *ctx, int64_t part)
     qn_tape_begin(t, r->in, own);
     for (int64_t i = begin; i < end; i += QN_TAPE_TILE)
         qn_tape_run(t, r->in, r->out, own, i, QN_MIN((int64_t)QN_TAPE_TILE, end - i));
+    qn_stream_end();
 }
 
 static QnStatus map_run(const QnPrepared *p, const void *const *in, void *const *out,

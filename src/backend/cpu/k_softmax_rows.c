@@ -2,6 +2,7 @@
  * Rows whose elements are not adjacent are gathered into the worker's scratch memory. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/rows.h"
+#include "backend/cpu/stream.h"
 #include "backend/cpu/widen.h"
 #include "ops/loss.h"
 #include "ops/ops.h"
@@ -11,6 +12,7 @@ enum { GRAIN = 4096 }; /* elements of a work unit at least */
 
 typedef struct RowState {
     const QnRowFns *fns;
+    QnStreamFn *stream;                /* of what is written, or NULL */
     int64_t n, inner, rows, unit_rows; /* row r lies at r / inner * n * inner + r % inner */
     int64_t scratch;                   /* floats a worker */
     float even;
@@ -31,6 +33,7 @@ static QnStatus state_new(QnPrepared *p, const QnShape *x, int axis, RowState **
         return QN_ENOMEM;
     QnRows r = qn_util_rows(x, axis);
     s->fns = qn_rows_find(p->env->isa);
+    s->stream = qn_stream_for(p->env->isa, (size_t)qn_type_bytes(&p->node->out[0].type));
     s->n = r.n;
     s->inner = r.inner;
     s->rows = r.outer * r.inner;
@@ -112,6 +115,11 @@ static void rows_unit(void *ctx, int worker, int64_t unit)
     int64_t end = QN_MIN((unit + 1) * s->unit_rows, s->rows);
     for (int64_t row = unit * s->unit_rows; row < end; row++) {
         int64_t at = row / s->inner * s->n * s->inner + row % s->inner;
+        if (s->inner == 1 && s->stream && wide && r->y != r->x) {
+            run_row(r, row, r->x + at, own, scratch);
+            s->stream(own, r->y + at, (size_t)s->n * sizeof(float));
+            continue;
+        }
         if (s->inner == 1) {
             run_row(r, row, r->x + at, wide ? r->y + at : NULL, scratch);
             continue;
@@ -122,6 +130,7 @@ static void rows_unit(void *ctx, int worker, int64_t unit)
         for (int64_t i = 0; wide && i < s->n; i++)
             r->y[at + i * s->inner] = own[i];
     }
+    qn_stream_end();
 }
 
 static QnStatus softmax_f32(const QnPrepared *p, const void *const *in, void *const *out,

@@ -2,6 +2,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/stream.h"
 #include "base/clock.h"
 
 #include <math.h>
@@ -11,6 +12,7 @@ enum { TRIES = 4, LOOPS = 2000000, ARRAY_BYTES = 64 << 20 };
 
 typedef struct Probe {
     QnPeakFn *peak;
+    QnStreamFn *copy;
     char *from, *to;
     int64_t parts;
 } Probe;
@@ -26,13 +28,15 @@ static void copy_part(void *ctx, int64_t part)
     const Probe *p = ctx;
     int64_t begin = qn_cpu_part_begin(ARRAY_BYTES, p->parts, part);
     int64_t end = qn_cpu_part_begin(ARRAY_BYTES, p->parts, part + 1);
-    memcpy(p->to + begin, p->from + begin, (size_t)(end - begin));
+    p->copy(p->from + begin, p->to + begin, (size_t)(end - begin));
+    qn_stream_end();
 }
 
 QnStatus qn_cpu_limits(const QnKernelEnv *env, QnLimits *out)
 {
     float keep[3] = { 0.999f, 0.001f, 0 };
     Probe p = { .peak = qn_gemm_peak_find(env->isa),
+                .copy = qn_stream_for(env->isa, ARRAY_BYTES),
                 .parts = env->n_threads,
                 .from = qn_alloc_aligned(ARRAY_BYTES),
                 .to = qn_alloc_aligned(ARRAY_BYTES) };

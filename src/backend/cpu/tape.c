@@ -1,7 +1,12 @@
 #include "backend/cpu/tape.h"
+#include "ops/body.h"
 #include "ops/ops.h"
 
 #include <string.h>
+
+/* FLOPs an element from which a core has more to do than the memory: then writing past the caches,
+ * by way of a register, would cost and not gain. */
+enum { BUSY = 20 };
 
 static bool is_loadable(QnDtype d)
 {
@@ -183,6 +188,9 @@ void qn_tape_init(QnTape *t, const QnKernelEnv *env, const QnBody *b, const QnTy
     for (int i = 0; i < t->n_out; i++) {
         t->out_dtype[i] = b->instr[b->out[i]].dtype;
         t->instr[b->out[i]].out = i;
+        if (qn_body_flops(b) < BUSY)
+            t->stream[i] =
+                qn_stream_for(env->isa, (size_t)t->count * qn_dtype_bytes(t->out_dtype[i]));
     }
     assign_registers(t, b);
 }
@@ -244,15 +252,39 @@ void qn_tape_begin(const QnTape *t, const void *const *in, float *registers)
     }
 }
 
-static void store(const QnTape *t, const float *const *reg, void *const *out, int64_t i, int64_t n)
+/* NULL: it is written as usual; so is what lies over an operand, whose lines have been read. */
+static QnStreamFn *stream_of(const QnTape *t, const void *const *in, void *const *out, int k)
+{
+    for (int i = 0; t->stream[k] && i < t->n_in; i++) {
+        if (in[i] == out[k])
+            return NULL;
+    }
+    return t->stream[k];
+}
+
+static void stream(const QnTape *t, QnStreamFn *fn, const float *x, QnDtype dtype, void *y,
+                   int64_t n)
+{
+    char small[QN_TAPE_TILE * sizeof(float)];
+    if (dtype != QN_DTYPE_F32)
+        t->convert->from_f32(dtype, x, small, n);
+    fn(dtype == QN_DTYPE_F32 ? (const void *)x : small, y, (size_t)n * qn_dtype_bytes(dtype));
+}
+
+static void store(const QnTape *t, const void *const *in, const float *const *reg, void *const *out,
+                  int64_t i, int64_t n)
 {
     for (int k = 0; k < t->n_instr; k++) {
         const QnTapeInstr *x = &t->instr[k];
         if (x->out < 0)
             continue;
-        char *y = (char *)out[x->out] + (size_t)i * qn_dtype_bytes(t->out_dtype[x->out]);
-        if ((const void *)reg[x->to] != (void *)y)
-            t->convert->from_f32(t->out_dtype[x->out], reg[x->to], y, n);
+        QnDtype dtype = t->out_dtype[x->out];
+        char *y = (char *)out[x->out] + (size_t)i * qn_dtype_bytes(dtype);
+        QnStreamFn *fn = stream_of(t, in, out, x->out);
+        if (fn)
+            stream(t, fn, reg[x->to], dtype, y, n);
+        else if ((const void *)reg[x->to] != (void *)y)
+            t->convert->from_f32(dtype, reg[x->to], y, n);
     }
 }
 
@@ -278,8 +310,8 @@ const float *qn_tape_run(const QnTape *t, const void *const *in, void *const *ou
         for (int a = 0; a < x->n_arg; a++)
             arg[a] = reg[x->arg[a]];
         /* The last one may write straight to memory: no operand is read any more. */
-        bool direct =
-            out && k == t->n_instr - 1 && x->out >= 0 && t->out_dtype[x->out] == QN_DTYPE_F32;
+        bool direct = out && k == t->n_instr - 1 && x->out >= 0 &&
+                      t->out_dtype[x->out] == QN_DTYPE_F32 && !stream_of(t, in, out, x->out);
         float *y = direct ? (float *)out[x->out] + i : registers + x->to * QN_TAPE_TILE;
         x->fn(y, arg, x->param, n);
         if (x->round != QN_DTYPE_F32)
@@ -288,6 +320,6 @@ const float *qn_tape_run(const QnTape *t, const void *const *in, void *const *ou
         first = x->out == 0 ? y : first;
     }
     if (out)
-        store(t, reg, out, i, n);
+        store(t, in, reg, out, i, n);
     return first;
 }

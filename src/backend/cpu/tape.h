@@ -6,6 +6,7 @@
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/stream.h"
 
 enum { QN_TAPE_TILE = 512, QN_TAPE_MAX_INSTR = 64, QN_TAPE_MAX_OPERAND = 32 };
 enum { QN_TAPE_MAX_REG = QN_TAPE_MAX_INSTR + QN_TAPE_MAX_OPERAND };
@@ -40,6 +41,7 @@ typedef struct QnTape {
     int64_t dim[QN_MAX_RANK], count;
     QnTapeOperand in[QN_TAPE_MAX_OPERAND];
     QnDtype out_dtype[QN_TAPE_MAX_OPERAND];
+    QnStreamFn *stream[QN_TAPE_MAX_OPERAND]; /* outputs that are written past the caches */
     QnTapeInstr instr[QN_TAPE_MAX_INSTR];
 } QnTape;
 
@@ -58,7 +60,8 @@ static inline int64_t qn_tape_floats(const QnTape *t)
 void qn_tape_begin(const QnTape *t, const void *const *in, float *registers);
 /* Elements [i, i+n) of the result's memory, n <= QN_TAPE_TILE. `out` NULL: output 0 is not stored;
  * where it stands in f32 is returned, for as long as registers and operands last. An output may be
- * the memory of an operand of its type that is walked as it lies. */
+ * the memory of an operand of its type that is walked as it lies. qn_stream_end follows the last
+ * tile of a worker. */
 const float *qn_tape_run(const QnTape *t, const void *const *in, void *const *out, float *registers,
                          int64_t i, int64_t n);
 

@@ -105,7 +105,7 @@ static float softmax_row(float *x, int64_t n, int64_t all)
         memset(x, 0, (size_t)all * sizeof *x);
         return -INFINITY;
     }
-    QN_IVDEP for (int64_t i = 0; i < n; i++) x[i] = qn_expf(x[i] - m);
+    QN_IVDEP for (int64_t i = 0; i < n; i++) x[i] = qn_exp_belowf(x[i] - m);
     float s = row_sum(x, n), k = 1 / s;
     QN_IVDEP for (int64_t i = 0; i < n; i++) x[i] *= k;
     memset(x + n, 0, (size_t)(all - n) * sizeof *x);
@@ -121,7 +121,7 @@ static void grad_row(const QnHeads *h, float *x, float *z, int64_t n, int64_t al
         n = 0;
     QN_IVDEP for (int64_t i = 0; i < n; i++)
     {
-        float p = qn_expf(x[i] - lse);
+        float p = qn_exp_belowf(x[i] - lse);
         x[i] = p;
         z[i] = p * (z[i] - delta) * scale;
     }

@@ -2,6 +2,7 @@
  * folded at a time, so that the sums in memory are touched less often; else a channel's row is
  * folded in vectors. */
 #include "backend/cpu/channels.h"
+#include "backend/cpu/stream.h"
 #include "backend/cpu/isa/simd.h"
 
 #include <string.h>
@@ -133,6 +134,17 @@ static float dot_row(const float *dy, const float *x, float mean, int64_t n)
     return s;
 }
 
+/* ---- results past the caches ---- */
+
+enum { TILE = 512, MOST_CHANNELS = 2048 };
+
+/* Pixels whose results are made in a buffer and then written at once; 0: they are made in place. */
+static int64_t tile_pixels(const QnChannels *s, bool in_place)
+{
+    bool can = s->streams && s->inner == 1 && s->c <= MOST_CHANNELS && !in_place;
+    return can ? QN_MAX(1, TILE / s->c) : 0;
+}
+
 /* ---- the passes ---- */
 
 static void channel_stats(const QnChannels *s, const float *x, int64_t part, float *to)
@@ -160,16 +172,32 @@ static void channel_stats(const QnChannels *s, const float *x, int64_t part, flo
     }
 }
 
+static void affine_pixels(const float *x, const float *mean, const float *scale, const float *bias,
+                          float *y, int64_t n, int64_t c)
+{
+    for (int64_t i = 0; i < n; i++, x += c, y += c) {
+        QN_IVDEP for (int64_t j = 0; j < c; j++) y[j] = (x[j] - mean[j]) * scale[j] + bias[j];
+    }
+}
+
 static void channel_affine(const QnChannels *s, const float *x, const float *mean,
                            const float *scale, const float *bias, float *y, int64_t part)
 {
     int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin, c = s->c;
+    int64_t tile = tile_pixels(s, x == y);
+    float made[MOST_CHANNELS];
     x += begin * c * s->inner;
     y += begin * c * s->inner;
+    for (int64_t i = 0; tile && i < n; i += tile) {
+        int64_t m = QN_MIN(tile, n - i);
+        affine_pixels(x + i * c, mean, scale, bias, made, m, c);
+        QN_ISA_NAME(qn_stream)(made, y + i * c, (size_t)(m * c) * sizeof *made);
+    }
+    qn_stream_end();
+    if (tile)
+        return;
     if (s->inner == 1) {
-        for (int64_t i = 0; i < n; i++, x += c, y += c) {
-            QN_IVDEP for (int64_t j = 0; j < c; j++) y[j] = (x[j] - mean[j]) * scale[j] + bias[j];
-        }
+        affine_pixels(x, mean, scale, bias, y, n, c);
         return;
     }
     for (int64_t i = 0; i < n * c; i++, x += s->inner, y += s->inner) {
@@ -197,20 +225,36 @@ static void channel_grad_sums(const QnChannels *s, const float *dy, const float 
     }
 }
 
+static void grad_apply_pixels(const float *dy, const float *x, const float *mean,
+                              const float *scale, const float *k0, const float *k1, float *dx,
+                              int64_t n, int64_t c)
+{
+    for (int64_t i = 0; i < n; i++, x += c, dy += c, dx += c) {
+        QN_IVDEP for (int64_t j = 0; j < c; j++) dx[j] =
+            scale[j] * (dy[j] - k0[j] - (x[j] - mean[j]) * k1[j]);
+    }
+}
+
 static void channel_grad(const QnChannels *s, const float *dy, const float *x, const float *mean,
                          const float *scale, const float *k0, const float *k1, float *dx,
                          int64_t part)
 {
     int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin, c = s->c;
-    int64_t first = begin * c * s->inner;
+    int64_t first = begin * c * s->inner, tile = tile_pixels(s, dx == dy || dx == x);
+    float made[MOST_CHANNELS];
     x += first;
     dy += first;
     dx += first;
+    for (int64_t i = 0; tile && i < n; i += tile) {
+        int64_t m = QN_MIN(tile, n - i);
+        grad_apply_pixels(dy + i * c, x + i * c, mean, scale, k0, k1, made, m, c);
+        QN_ISA_NAME(qn_stream)(made, dx + i * c, (size_t)(m * c) * sizeof *made);
+    }
+    qn_stream_end();
+    if (tile)
+        return;
     if (s->inner == 1) {
-        for (int64_t i = 0; i < n; i++, x += c, dy += c, dx += c) {
-            QN_IVDEP for (int64_t j = 0; j < c; j++) dx[j] =
-                scale[j] * (dy[j] - k0[j] - (x[j] - mean[j]) * k1[j]);
-        }
+        grad_apply_pixels(dy, x, mean, scale, k0, k1, dx, n, c);
         return;
     }
     for (int64_t i = 0; i < n * c; i++, x += s->inner, dy += s->inner, dx += s->inner) {

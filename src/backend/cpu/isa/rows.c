@@ -3,21 +3,26 @@
 #include "backend/cpu/isa/simd.h"
 #include "base/vmath.h"
 
-enum { WIDE = 4 * VW };
+QN_INLINE QnVec vec_max(QnVec a, QnVec b)
+{
+    return qn_vec_pick(a > b, a, b);
+}
 
 static float row_max(const float *x, int64_t n)
 {
-    float t[WIDE];
+    QnVec a = qn_vec_set(-INFINITY), b = a, c = a, d = a;
     int64_t i = 0;
-    for (int l = 0; l < WIDE; l++)
-        t[l] = -INFINITY;
-    for (; i + WIDE <= n; i += WIDE) {
-        for (int l = 0; l < WIDE; l++)
-            t[l] = t[l] > x[i + l] ? t[l] : x[i + l];
+    for (; i + 4 * VW <= n; i += 4 * VW) {
+        a = vec_max(a, qn_vec_load(x + i));
+        b = vec_max(b, qn_vec_load(x + i + VW));
+        c = vec_max(c, qn_vec_load(x + i + 2 * VW));
+        d = vec_max(d, qn_vec_load(x + i + 3 * VW));
     }
-    for (int64_t l = 0; l < n - i; l++)
-        t[l] = t[l] > x[i + l] ? t[l] : x[i + l];
-    for (int w = WIDE / 2; w > 0; w /= 2) { /* a tree: a chain of lanes would cost more than x */
+    float t[VW];
+    qn_vec_store(t, vec_max(vec_max(a, b), vec_max(c, d)));
+    for (; i < n; i++)
+        t[i % VW] = t[i % VW] > x[i] ? t[i % VW] : x[i];
+    for (int w = VW / 2; w > 0; w /= 2) { /* a tree: a chain of lanes would cost more than x */
         for (int l = 0; l < w; l++)
             t[l] = t[l] > t[l + w] ? t[l] : t[l + w];
     }
@@ -54,10 +59,17 @@ static float row_squares(const float *x, float mean, int64_t n)
     return s;
 }
 
-/* y = e^(x - max); returns their sum. */
+/* y = e^(x - max); returns their sum. Meanwhile the next row comes, or what lies there. */
 static float row_exp(const float *x, float *y, int64_t n, float m)
 {
-    QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = qn_expf(x[i] - m);
+    enum { BLOCK = 128, LINE = 16 };
+    int64_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        for (int k = 0; k < BLOCK; k += LINE)
+            qn_prefetch(x + n + i + k);
+        QN_IVDEP for (int k = 0; k < BLOCK; k++) y[i + k] = qn_exp_belowf(x[i + k] - m);
+    }
+    QN_IVDEP for (; i < n; i++) y[i] = qn_exp_belowf(x[i] - m);
     return row_sum(y, n);
 }
 

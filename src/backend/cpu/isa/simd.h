@@ -5,6 +5,10 @@
 
 #include "base/compiler.h"
 
+#if defined(__SSE__)
+#include <immintrin.h>
+#endif
+
 #define QN_SIMD_JOIN2(a, b) a##b
 #define QN_SIMD_JOIN(a, b)  QN_SIMD_JOIN2(a, b)
 #define QN_ISA_NAME(name)   QN_SIMD_JOIN(name##_, QN_ISA)
@@ -32,6 +36,20 @@ QN_INLINE QnVec qn_vec_load(const float *p)
 QN_INLINE void qn_vec_store(float *p, QnVec v)
 {
     *(QnVec *)p = v;
+}
+
+/* Past the caches; p is a multiple of the vector's size. qn_store_fence ends a run of them. */
+QN_INLINE void qn_vec_stream(float *p, QnVec v)
+{
+#if defined(__AVX512F__)
+    _mm512_stream_ps(p, (__m512)v);
+#elif defined(__AVX__)
+    _mm256_stream_ps(p, (__m256)v);
+#elif defined(__SSE__)
+    _mm_stream_ps(p, (__m128)v);
+#else
+    qn_vec_store(p, v);
+#endif
 }
 
 QN_INLINE QnVec qn_vec_set(float x)
