@@ -195,8 +195,8 @@ QN_INLINE float qn_exp_insidef(float x)
     return p * s + s;
 }
 
-/* e^x for x <= 0 or little above, as rows whose largest element is taken off have it; 0 below 2^-126.
- * 1.1 ulp. */
+/* e^x for x <= 0 or little above, as rows whose largest element is taken off have it; 0 below
+ * 2^-126. 1.1 ulp. */
 QN_INLINE float qn_exp_belowf(float x)
 {
     float y = qn_exp_insidef(x < -87.3365f ? -87.3365f : x); /* NaN stays */

@@ -1,7 +1,7 @@
 /* Attention's blocks: products by the own matrix product, softmax by rows between them. */
 #include "backend/cpu/attention.h"
 #include "backend/cpu/gemm.h"
-#include "backend/cpu/isa/simd.h"
+#include "backend/cpu/isa/row_folds.h"
 #include "base/vmath.h"
 
 #include <string.h>
@@ -68,45 +68,16 @@ static void scale_row(const QnHeads *h, float *x, int64_t n, const float *mask)
     }
 }
 
-static float row_max(const float *x, int64_t n)
-{
-    QnVec a = qn_vec_set(-INFINITY);
-    int64_t i = 0;
-    float m = -INFINITY, t[VW];
-    for (; i + VW <= n; i += VW) {
-        QnVec v = qn_vec_load(x + i);
-        a = qn_vec_pick(v > a, v, a);
-    }
-    qn_vec_store(t, a);
-    for (int l = 0; l < VW; l++)
-        m = t[l] > m ? t[l] : m;
-    for (; i < n; i++)
-        m = x[i] > m ? x[i] : m;
-    return m;
-}
-
-static float row_sum(const float *x, int64_t n)
-{
-    QnVec a = qn_vec_set(0);
-    int64_t i = 0;
-    for (; i + VW <= n; i += VW)
-        a += qn_vec_load(x + i);
-    float s = qn_vec_sum(a);
-    for (; i < n; i++)
-        s += x[i];
-    return s;
-}
-
 /* x becomes softmax(x), zeros up to `all`; returns the logarithm of the denominator. */
 static float softmax_row(float *x, int64_t n, int64_t all)
 {
-    float m = row_max(x, n);
+    float m = qn_row_max(x, n);
     if (m == -INFINITY) {
         memset(x, 0, (size_t)all * sizeof *x);
         return -INFINITY;
     }
     QN_IVDEP for (int64_t i = 0; i < n; i++) x[i] = qn_exp_belowf(x[i] - m);
-    float s = row_sum(x, n), k = 1 / s;
+    float s = qn_row_sum(x, n), k = 1 / s;
     QN_IVDEP for (int64_t i = 0; i < n; i++) x[i] *= k;
     memset(x + n, 0, (size_t)(all - n) * sizeof *x);
     return m + qn_logf(s);

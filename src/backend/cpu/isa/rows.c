@@ -1,47 +1,7 @@
 /* One row at a time, every sum in a fixed order. */
 #include "backend/cpu/rows.h"
-#include "backend/cpu/isa/simd.h"
+#include "backend/cpu/isa/row_folds.h"
 #include "base/vmath.h"
-
-QN_INLINE QnVec vec_max(QnVec a, QnVec b)
-{
-    return qn_vec_pick(a > b, a, b);
-}
-
-static float row_max(const float *x, int64_t n)
-{
-    QnVec a = qn_vec_set(-INFINITY), b = a, c = a, d = a;
-    int64_t i = 0;
-    for (; i + 4 * VW <= n; i += 4 * VW) {
-        a = vec_max(a, qn_vec_load(x + i));
-        b = vec_max(b, qn_vec_load(x + i + VW));
-        c = vec_max(c, qn_vec_load(x + i + 2 * VW));
-        d = vec_max(d, qn_vec_load(x + i + 3 * VW));
-    }
-    float t[VW];
-    qn_vec_store(t, vec_max(vec_max(a, b), vec_max(c, d)));
-    for (; i < n; i++)
-        t[i % VW] = t[i % VW] > x[i] ? t[i % VW] : x[i];
-    for (int w = VW / 2; w > 0; w /= 2) { /* a tree: a chain of lanes would cost more than x */
-        for (int l = 0; l < w; l++)
-            t[l] = t[l] > t[l + w] ? t[l] : t[l + w];
-    }
-    return t[0];
-}
-
-static float row_sum(const float *x, int64_t n)
-{
-    QnVec a = qn_vec_set(0), b = a;
-    int64_t i = 0;
-    for (; i + 2 * VW <= n; i += 2 * VW) {
-        a += qn_vec_load(x + i);
-        b += qn_vec_load(x + i + VW);
-    }
-    float s = qn_vec_sum(a + b);
-    for (; i < n; i++)
-        s += x[i];
-    return s;
-}
 
 /* Sum of (x - mean)^2. */
 static float row_squares(const float *x, float mean, int64_t n)
@@ -70,30 +30,30 @@ static float row_exp(const float *x, float *y, int64_t n, float m)
         QN_IVDEP for (int k = 0; k < BLOCK; k++) y[i + k] = qn_exp_belowf(x[i + k] - m);
     }
     QN_IVDEP for (; i < n; i++) y[i] = qn_exp_belowf(x[i] - m);
-    return row_sum(y, n);
+    return qn_row_sum(y, n);
 }
 
 static void softmax(const float *x, float *y, int64_t n)
 {
-    float k = 1 / row_exp(x, y, n, row_max(x, n));
+    float k = 1 / row_exp(x, y, n, qn_row_max(x, n));
     QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] *= k;
 }
 
 static void log_softmax(const float *x, float *y, int64_t n, float *scratch)
 {
-    float m = row_max(x, n), k = qn_logf(row_exp(x, scratch, n, m));
+    float m = qn_row_max(x, n), k = qn_logf(row_exp(x, scratch, n, m));
     QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - k;
 }
 
 /* -sum of t * (x - m - log s), t = even / n everywhere and 1 - even more at the label. */
 static float cross_entropy(const float *x, int64_t n, int64_t label, float even, float *scratch)
 {
-    float m = row_max(x, n), k = m + qn_logf(row_exp(x, scratch, n, m)), loss = 0;
+    float m = qn_row_max(x, n), k = m + qn_logf(row_exp(x, scratch, n, m)), loss = 0;
     if (even < 1)
         loss += (1 - even) * (k - x[label]);
     if (even > 0) {
         QN_IVDEP for (int64_t i = 0; i < n; i++) scratch[i] = k - x[i];
-        loss += even / (float)n * row_sum(scratch, n);
+        loss += even / (float)n * qn_row_sum(scratch, n);
     }
     return loss;
 }
@@ -101,7 +61,7 @@ static float cross_entropy(const float *x, int64_t n, int64_t label, float even,
 static void cross_entropy_grad(const float *x, float *dx, int64_t n, int64_t label, float even,
                                float dy)
 {
-    float k = dy / row_exp(x, dx, n, row_max(x, n)), t = even / (float)n * dy;
+    float k = dy / row_exp(x, dx, n, qn_row_max(x, n)), t = even / (float)n * dy;
     QN_IVDEP for (int64_t i = 0; i < n; i++) dx[i] = dx[i] * k - t;
     dx[label] -= (1 - even) * dy;
 }
@@ -109,7 +69,7 @@ static void cross_entropy_grad(const float *x, float *dx, int64_t n, int64_t lab
 static void norm(const float *x, float *y, const float *scale, const float *bias, int64_t n,
                  float eps, float *mean, float *rstd)
 {
-    float m = mean ? row_sum(x, n) / (float)n : 0;
+    float m = mean ? qn_row_sum(x, n) / (float)n : 0;
     float r = 1 / sqrtf(row_squares(x, m, n) / (float)n + eps);
     if (mean)
         *mean = m;
