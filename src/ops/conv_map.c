@@ -72,7 +72,7 @@ static QnCost conv_map_cost(const QnNode *n)
                           count * (qn_body_flops(a->body) + (a->bias ? 1 : 0)),
                  .bytes_written = (double)qn_type_bytes(&n->out[0].type) };
     for (int i = 0; i < n->n_in; i++)
-        c.bytes_read += (double)qn_type_bytes(&n->in[i]->type);
+        c.bytes_read += n->in[i] ? (double)qn_type_bytes(&n->in[i]->type) : 0;
     return c;
 }
 

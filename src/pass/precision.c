@@ -1,5 +1,6 @@
 #include "pass/precision.h"
 
+#include "ops/f8.h"
 #include "ops/ops.h"
 
 #include <string.h>
@@ -91,7 +92,7 @@ typedef struct Pass {
     QnValue **map;             /* new values by old ids */
     bool *is_loss;             /* by old id: it depends on the model's result */
     QnValue *(*cast)[N_MIXED]; /* a new value in the other dtypes, by its own id; grown by need */
-    int64_t n_cast;
+    int64_t n_cast, n_f8;
     QnPrecisionReport report;
 } Pass;
 
@@ -130,9 +131,66 @@ static QnStatus in_dtype(Pass *p, QnValue *v, QnDtype dtype, QnValue **out)
     return qn_graph_check(p->to);
 }
 
+/* With products in 8 bits everything else is bf16. */
 static QnDtype low_dtype(const Pass *p, const QnNode *n)
 {
-    return p->o->of ? p->o->of(p->o->ctx, n) : p->o->low;
+    QnDtype dtype = p->o->of ? p->o->of(p->o->ctx, n) : p->o->low;
+    return dtype == QN_DTYPE_F8E4M3FN ? QN_DTYPE_BF16 : dtype;
+}
+
+static bool flag_of(const QnNode *n, const char *name)
+{
+    return *(const bool *)((const char *)n->attr + qn_attr_find(n->op, name)->offset);
+}
+
+bool qn_precision_takes_f8(const QnNode *n)
+{
+    if (n->op != &qn_op_matmul || flag_of(n, "trans_a"))
+        return false;
+    const QnShape *a = &n->in[0]->type.shape, *b = &n->in[1]->type.shape;
+    if (a->rank != 2 || b->rank != 2)
+        return false;
+    const int64_t lengths[] = { a->dim[0], a->dim[1], b->dim[0], b->dim[1] };
+    for (int i = 0; i < QN_COUNT(lengths); i++) {
+        if (lengths[i] <= 0 || lengths[i] % 16)
+            return false;
+    }
+    return true;
+}
+
+/* Products of whole matrices, of lengths that tensor cores take in 8 bits. */
+static bool is_by_f8(const Pass *p, const QnNode *n)
+{
+    QnDtype dtype = p->o->of ? p->o->of(p->o->ctx, n) : p->o->low;
+    return n->op == &qn_op_matmul && dtype == QN_DTYPE_F8E4M3FN && qn_precision_takes_f8(n);
+}
+
+static const char *history_name(Pass *p, const QnNode *n, const char *of)
+{
+    return qn_arena_printf(p->to->arena, "optim.f8.%lld.%s.%s", (long long)p->n_f8,
+                           n->name ? n->name : "matmul", of);
+}
+
+/* The product by 8-bit operands in place of the node's. */
+static QnStatus product_by_f8(Pass *p, const QnNode *n, QnValue *const *in, QnValue **out)
+{
+    QnGraph *g = p->to;
+    const char *x = history_name(p, n, "x"), *w = history_name(p, n, "w");
+    const char *dy = history_name(p, n, "dy");
+    if (!x || !w || !dy)
+        return QN_ENOMEM;
+    p->n_f8++;
+    bool trans_b = flag_of(n, "trans_b");
+    qn_scope_push(g, n->name ? n->name : n->op->name);
+    QnValue *sx = qn_f8_scale(g, in[0], x, QN_DTYPE_F8E4M3FN, p->o->updates);
+    QnValue *sw = qn_f8_scale(g, in[1], w, QN_DTYPE_F8E4M3FN, p->o->updates);
+    QnValue *y = qn_matmul_by_f8(g, in[0], in[1], sx, sw, trans_b, dy);
+    if (n->n_in > 2 && in[2])
+        y = qn_add(g, y, in[2]);
+    qn_scope_pop(g);
+    *out = y;
+    p->report.f8_nodes++;
+    return qn_graph_check(g);
 }
 
 /* That of the first 16-bit input; where inputs are of both 16-bit types bf16, which holds either's
@@ -189,6 +247,8 @@ static QnStatus copy_node(Pass *p, const QnNode *n, QnValue **in)
         QN_TRY(choose_dtypes(p, n, in));
     else if (n->op->traits & QN_EFFECT) /* a state keeps its dtype */
         QN_TRY(in_dtype(p, in[1], in[0]->type.dtype, &in[1]));
+    if (is_by_f8(p, n))
+        return product_by_f8(p, n, in, &p->map[n->out[0].id]);
     QnNode *copy = qn_graph_copy_node(p->to, n, in);
     if (!copy)
         return p->to->error.code ? qn_graph_check(p->to) : QN_ENOMEM;
@@ -220,8 +280,8 @@ static QnStatus rewrite(Pass *p, const QnGraph *g)
 QnStatus qn_precision(QnGraph *g, const QnPrecisionOptions *o, QnGraph **out, QnValue ***map,
                       QnPrecisionReport *report)
 {
-    if (!o->of && o->low != QN_DTYPE_F16 && o->low != QN_DTYPE_BF16)
-        return qn_fail(QN_EDTYPE, "mixed precision is in f16 or bf16, not %s",
+    if (!o->of && o->low != QN_DTYPE_F16 && o->low != QN_DTYPE_BF16 && o->low != QN_DTYPE_F8E4M3FN)
+        return qn_fail(QN_EDTYPE, "mixed precision is in f16, bf16 or f8e4m3fn, not %s",
                        qn_dtype_name(o->low));
     QN_TRY(qn_graph_check(g));
     qn_graph_number(g);

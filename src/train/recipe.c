@@ -17,7 +17,7 @@ static const char *const task_names[] = { "classify", "regress", "language" };
 static const char *const format_names[] = { "idx", "folder", "csv", "text", "npy" };
 static const char *const schedule_names[] = { "constant", "step", "cosine", "linear", "one_cycle" };
 static const char *const rounding_names[] = { "nearest", "stochastic" };
-static const char *const precision_names[] = { "fp32", "bf16", "fp16" };
+static const char *const precision_names[] = { "fp32", "bf16", "fp16", "fp8" };
 static const char *const determinism_names[] = { "run", "strict" };
 
 enum { FOR_EVER = INT32_MAX };

@@ -65,7 +65,12 @@ typedef struct QnRecipeOptimizer {
     double clip_value; /* 0: none */
 } QnRecipeOptimizer;
 
-typedef enum QnPrecision { QN_PRECISION_FP32, QN_PRECISION_BF16, QN_PRECISION_FP16 } QnPrecision;
+typedef enum QnPrecision {
+    QN_PRECISION_FP32,
+    QN_PRECISION_BF16,
+    QN_PRECISION_FP16,
+    QN_PRECISION_FP8, /* matrix products by 8-bit operands, the rest as in bf16 */
+} QnPrecision;
 
 /* Of parameters to the 16 bits that products read. */
 typedef enum QnRounding { QN_ROUNDING_NEAREST, QN_ROUNDING_STOCHASTIC } QnRounding;

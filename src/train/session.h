@@ -85,6 +85,7 @@ QnStatus qn_session_probe(QnSession *s, const QnBatch *b, QnPrecision precision,
  * by how much and the session goes on in fp32; otherwise it is "". */
 #define QN_PROBE_LOSS 0.02
 #define QN_PROBE_NORM 0.1
+#define QN_PROBE_FP8  3.0 /* times as much */
 QnStatus qn_session_self_test(QnSession *s, const QnBatch *b, char *reason, size_t bytes);
 /* Graphs and plans made anew in another precision; states keep what they hold. */
 QnStatus qn_session_set_precision(QnSession *s, QnPrecision precision);

@@ -44,12 +44,15 @@ static QnValue *squares_loss(QnGraph *g, QnValue *out, QnValue *y, bool training
 /* Products in 16 bits, if the recipe wants it: another graph with the same parameters and loss. */
 static QnStatus mix_precision(const QnSession *s, Built *b, QnValue *result)
 {
-    static const QnDtype dtypes[] = { QN_DTYPE_F32, QN_DTYPE_BF16, QN_DTYPE_F16 };
+    static const QnDtype dtypes[] = { QN_DTYPE_F32, QN_DTYPE_BF16, QN_DTYPE_F16,
+                                      QN_DTYPE_F8E4M3FN };
     QnGraph *mixed;
     QnValue **map;
     if (s->precision == QN_PRECISION_FP32)
         return QN_OK;
-    QnPrecisionOptions o = { .low = dtypes[s->precision], .result = result };
+    QnPrecisionOptions o = { .low = dtypes[s->precision],
+                             .result = result,
+                             .updates = b->net.training };
     if (s->recipe->rounding == QN_ROUNDING_STOCHASTIC)
         o.key = b->net.key;
     QN_TRY(qn_precision(b->g, &o, &mixed, &map, NULL));

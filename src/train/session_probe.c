@@ -57,8 +57,9 @@ QnStatus qn_session_probe(QnSession *s, const QnBatch *b, QnPrecision precision,
 
 QnStatus qn_session_self_test(QnSession *s, const QnBatch *b, char *reason, size_t bytes)
 {
-    static const char *const names[] = { "fp32", "bf16", "fp16" };
+    static const char *const names[] = { "fp32", "bf16", "fp16", "fp8" };
     double loss[2], norm[2];
+    double times = s->precision == QN_PRECISION_FP8 ? QN_PROBE_FP8 : 1;
     reason[0] = '\0';
     if (s->precision == QN_PRECISION_FP32)
         return QN_OK;
@@ -67,14 +68,14 @@ QnStatus qn_session_self_test(QnSession *s, const QnBatch *b, char *reason, size
     if (!isfinite(loss[0]) || !isfinite(norm[0]))
         return QN_OK; /* fp32 is no better: the run will say what is the matter */
     /* not <=, so that a NaN fails */
-    bool fits = fabs(loss[1] - loss[0]) <= QN_PROBE_LOSS * (1 + fabs(loss[0])) &&
-                fabs(norm[1] - norm[0]) <= QN_PROBE_NORM * norm[0] + 1e-6;
+    bool fits = fabs(loss[1] - loss[0]) <= times * QN_PROBE_LOSS * (1 + fabs(loss[0])) &&
+                fabs(norm[1] - norm[0]) <= times * QN_PROBE_NORM * norm[0] + 1e-6;
     if (fits)
         return QN_OK;
     snprintf(reason, bytes,
              "%s is not used: a trial step gives a loss of %.4g and gradients of norm %.4g, fp32 "
              "%.4g and %.4g (allowed: %g %% of 1 + loss, %g %% of the norm); going on in fp32",
-             names[s->precision], loss[1], norm[1], loss[0], norm[0], 100 * QN_PROBE_LOSS,
-             100 * QN_PROBE_NORM);
+             names[s->precision], loss[1], norm[1], loss[0], norm[0], 100 * times * QN_PROBE_LOSS,
+             100 * times * QN_PROBE_NORM);
     return qn_session_set_precision(s, QN_PRECISION_FP32);
 }

@@ -5,6 +5,7 @@
 #include "ir/eval.h"
 #include "nn/optim.h"
 #include "nn/scaler.h"
+#include "ops/f8.h"
 #include "ops/ops.h"
 #include "pass/grad.h"
 #include "pass/pipeline.h"
@@ -271,5 +272,162 @@ static void test_scale_follows_overflow(void **state)
     qn_plan_free(p);
     qn_store_free(store);
     qn_net_fini(&net);
+    qn_graph_free(g);
+}
+
+/* ---- 8 bits ---- */
+
+static double scale_of(QnGraph *g, QnValue *scale, const float *x, int n, const float *history)
+{
+    QnStore *store = qn_store_new(device);
+    QnPlan *p;
+    assert_ok(qn_graph_output(g, "scale", scale));
+    assert_ok(qn_store_add(store, g));
+    assert_ok(qn_store_alloc(store));
+    if (history)
+        assert_ok(qn_store_write(store, qn_store_find(store, "h"), history));
+    assert_ok(qn_plan_new(g, device, store, NULL, &p));
+    memcpy(qn_plan_input(p, "x", NULL), x, (size_t)n * sizeof *x);
+    assert_ok(qn_plan_run(p));
+    double got = (double)*(const float *)qn_plan_output(p, "scale", NULL);
+    float kept[QN_F8_HISTORY];
+    if (history) { /* moved by one, what came now in front */
+        assert_ok(qn_store_read(store, qn_store_find(store, "h"), kept));
+        assert_memory_equal(kept + 1, history, sizeof kept - sizeof *kept);
+        assert_true(kept[0] == (isfinite(x[0]) ? 3.5f : 28));
+    }
+    qn_plan_free(p);
+    qn_store_free(store);
+    return got;
+}
+
+/* 448 / 3.5 is 128: that at the first step, and what the history says later. */
+static void test_f8_scale_is_delayed(void **state)
+{
+    (void)state;
+    float none[QN_F8_HISTORY] = { 0 }, seen[QN_F8_HISTORY] = { 1, 28, 2 };
+    static const float x[4] = { 1, -3.5f, 2, 0 }, zeros[4], bad[4] = { INFINITY, 1, 1, 1 };
+    const struct {
+        const float *x, *history;
+        double want;
+    } cases[] = { { x, none, 128 }, { x, seen, 16 }, { bad, seen, 16 }, { zeros, NULL, 1 } };
+    for (int i = 0; i < QN_COUNT(cases); i++) {
+        QnGraph *g = qn_graph_new();
+        QnValue *v = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(4));
+        const char *name = cases[i].history ? "h" : NULL;
+        QnValue *s = qn_f8_scale(g, v, name, QN_DTYPE_F8E4M3FN, name != NULL);
+        double got = scale_of(g, s, cases[i].x, 4, cases[i].history);
+        if (fabs(got / cases[i].want - 1) > 1e-6)
+            fail_msg("case %d: %g, not %g", i, got, cases[i].want);
+        qn_graph_free(g);
+    }
+}
+
+static double rounded(QnDtype dtype, double x)
+{
+    uint8_t bits;
+    double y;
+    qn_dtype_from_f64(dtype, &x, &bits, 1);
+    qn_dtype_to_f64(dtype, &bits, &y, 1);
+    return y;
+}
+
+static void fill_input(QnPlan *p, const char *name, double *x, int n)
+{
+    float *to = qn_plan_input(p, name, NULL);
+    for (int i = 0; i < n; i++)
+        x[i] = (double)(to[i] = (float)x[i]);
+}
+
+/* The product and its gradients against products of numbers rounded by hand. */
+static void test_f8_product(void **state)
+{
+    (void)state;
+    enum { M = 16, K = 32, N = 16 };
+    QnGraph *g = qn_graph_new();
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(M, K)), *grads[2];
+    QnValue *w = qn_input(g, "w", QN_DTYPE_F32, &QN_SHAPE(K, N));
+    QnValue *dy = qn_input(g, "dy", QN_DTYPE_F32, &QN_SHAPE(M, N));
+    QnValue *one = qn_full(g, 1, QN_DTYPE_F32, &(QnShape){ 0 });
+    QnValue *s = qn_full(g, 64, QN_DTYPE_F32, &(QnShape){ 0 });
+    QnValue *y = qn_matmul_by_f8(g, x, w, s, one, false, NULL);
+    assert_ok(qn_grad_from(g, y, dy, (QnValue *[]){ x, w }, 2, grads));
+    double vx[M * K], vw[K * N], vd[M * N];
+    for (int i = 0; i < M * K; i++)
+        vx[i] = sin(i * 1.1);
+    for (int i = 0; i < K * N; i++)
+        vw[i] = 3 * cos(i * 0.7);
+    for (int i = 0; i < M * N; i++)
+        vd[i] = 0.01 * sin(i * 2.3);
+    QnValue *outputs[] = { y, grads[0], grads[1] };
+    static const char *const names[] = { "y", "dx", "dw" };
+    for (int i = 0; i < 3; i++)
+        assert_ok(qn_graph_output(g, names[i], outputs[i]));
+    QnPipelineOptions passes = qn_device_passes(device);
+    QnPlan *p;
+    assert_ok(qn_pipeline_run(g, &passes));
+    assert_ok(qn_plan_new(g, device, NULL, &(QnPlanOptions){ .poison = true }, &p));
+    fill_input(p, "x", vx, M * K);
+    fill_input(p, "w", vw, K * N);
+    fill_input(p, "dy", vd, M * N);
+    assert_ok(qn_plan_run(p));
+    const float *got[3];
+    for (int i = 0; i < 3; i++)
+        got[i] = qn_plan_output(p, names[i], NULL);
+    for (int i = 0; i < M * K; i++)
+        vx[i] = rounded(QN_DTYPE_F8E4M3FN, vx[i] * 64) / 64;
+    for (int i = 0; i < K * N; i++)
+        vw[i] = rounded(QN_DTYPE_F8E4M3FN, vw[i]);
+    double largest = 0, scale = 1;
+    for (int i = 0; i < M * N; i++)
+        largest = fmax(largest, fabs(vd[i]));
+    scale = exp2(floor(log2(57344 / largest)));
+    for (int i = 0; i < M * N; i++)
+        vd[i] = rounded(QN_DTYPE_F8E5M2, vd[i] * scale) / scale;
+    for (int m = 0; m < M; m++) {
+        for (int n = 0; n < N; n++) {
+            double want = 0;
+            for (int k = 0; k < K; k++)
+                want += vx[m * K + k] * vw[k * N + n];
+            assert_true(fabs((double)got[0][m * N + n] - want) < 1e-5 * (1 + fabs(want)));
+        }
+        for (int k = 0; k < K; k++) {
+            double want = 0;
+            for (int n = 0; n < N; n++)
+                want += vd[m * N + n] * vw[k * N + n];
+            assert_true(fabs((double)got[1][m * K + k] - want) < 1e-5 * (1 + fabs(want)));
+        }
+    }
+    for (int k = 0; k < K; k++) {
+        for (int n = 0; n < N; n++) {
+            double want = 0;
+            for (int m = 0; m < M; m++)
+                want += vx[m * K + k] * vd[m * N + n];
+            assert_true(fabs((double)got[2][k * N + n] - want) < 1e-5 * (1 + fabs(want)));
+        }
+    }
+    qn_plan_free(p);
+    qn_graph_free(g);
+}
+
+/* Only products of matrices whose lengths tensor cores take. */
+static void test_f8_is_for_matrices_of_16(void **state)
+{
+    (void)state;
+    QnGraph *g = qn_graph_new(), *mixed;
+    QnValue **map;
+    QnPrecisionReport r;
+    QnStateAttr w = { .name = "w", .dims = { 2, { 32, 48 } }, .trainable = true };
+    QnStateAttr v = { .name = "v", .dims = { 2, { 48, 10 } }, .trainable = true };
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(16, 32));
+    QnValue *h = qn_matmul(g, x, qn_state(g, &w), NULL, false, false);
+    h = qn_matmul(g, h, qn_state(g, &v), NULL, false, false);
+    QnPrecisionOptions o = { .low = QN_DTYPE_F8E4M3FN, .updates = true };
+    assert_ok(qn_precision(g, &o, &mixed, &map, &r));
+    assert_int_equal(r.f8_nodes, 1);
+    assert_non_null(find(mixed, &qn_op_matmul_by_f8));
+    assert_int_equal(find(mixed, &qn_op_matmul)->out[0].type.dtype, QN_DTYPE_BF16);
+    assert_int_equal(map[h->id]->type.dtype, QN_DTYPE_BF16);
+    qn_graph_free(mixed);
     qn_graph_free(g);
 }
