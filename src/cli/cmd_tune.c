@@ -11,10 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SET, THREADS, BATCH, DIM, INPUT, FORCE, JSON };
+enum { SET, DEVICE, THREADS, BATCH, DIM, INPUT, FORCE, JSON };
 
 static const QnOption options[] = {
     [SET] = { "--set", 0, QN_OPTION_MANY, "KEY=VALUE…", "change the recipe", 0, 0 },
+    [DEVICE] = { "--device", 0, QN_OPTION_TEXT, "NAME", "cpu (default) or opencl:0 …", 0, 0 },
     [THREADS] = { "--threads", 0, QN_OPTION_INT, "N", "threads; default: one a core", 1, 1024 },
     [BATCH] = { "--batch", 0, QN_OPTION_INT, "N", "ONNX models: first dim of every input", 1,
                 1 << 24 },
@@ -103,7 +104,8 @@ static QnStatus tune(const QnArgs *a, QnDevice *d, const QnPlan *const *plans, i
 static int tune_model(const QnArgs *a)
 {
     QnOnnxPlan p;
-    QnOnnxPlanOptions o = { .threads = a->number[THREADS],
+    QnOnnxPlanOptions o = { .device = a->text[DEVICE],
+                            .threads = a->number[THREADS],
                             .batch = a->number[BATCH],
                             .dim_option = DIM,
                             .input_option = INPUT };
@@ -131,7 +133,8 @@ static int run(QnArgs *a)
         snprintf(threads, sizeof threads, "train.threads=%lld", (long long)a->number[THREADS]);
         a->many[a->n_many++] = threads;
     }
-    if (qn_setup_open(&s, a->positional[0], a->many, a->n_many, &(QnDeviceWish){ .name = "cpu" },
+    if (qn_setup_open(&s, a->positional[0], a->many, a->n_many,
+                      &(QnDeviceWish){ .name = a->text[DEVICE] ? a->text[DEVICE] : "cpu" },
                       &(QnSessionOptions){ .training = true }) != QN_OK)
         return qn_cli_fail(a);
     const QnPlan *plans[] = { s.session->train_plan, s.session->eval_plan };
@@ -146,6 +149,7 @@ const QnCommand qn_cmd_tune = {
         "Measure which kernels run a recipe or an ONNX model fastest here, and keep the answers",
     .usage = "RECIPE|MODEL.onnx [options]",
     .examples = "  quern tune recipes/fashion-mnist-demo.yaml\n"
+                "  quern tune recipes/shakespeare-char.yaml --device opencl:0\n"
                 "  quern tune model.onnx --batch 8 --threads 2\n",
     .options = options,
     .n_options = QN_COUNT(options),

@@ -58,15 +58,37 @@ static void fill(void *p, const QnNode *node, int k)
     }
 }
 
+/* At least one: an address. */
+static size_t bytes_of(const QnValue *v)
+{
+    return (size_t)QN_MAX(qn_type_bytes(&v->type), 1);
+}
+
+/* Input i of the node in the device's memory, filled. */
+static QnStatus new_input(QnDevice *d, const QnNode *n, int i, const void **out)
+{
+    size_t bytes = bytes_of(n->in[i]);
+    void *host = qn_alloc_aligned(bytes), *p = host ? qn_device_alloc(d, bytes) : NULL;
+    QnStatus st = p ? QN_OK : QN_ENOMEM;
+    *out = p;
+    if (st == QN_OK) {
+        fill(host, n, i);
+        st = d->backend->write(d, p, host, (size_t)qn_type_bytes(&n->in[i]->type));
+    }
+    if (host)
+        qn_free_aligned(host, bytes);
+    return st;
+}
+
 static void bench_fini(Bench *b)
 {
     for (int i = 0; b->in && i < b->n->n_in; i++) {
         if (b->in[i])
-            qn_free_aligned((void *)(uintptr_t)b->in[i], (size_t)qn_type_bytes(&b->n->in[i]->type));
+            qn_device_free(b->d, (void *)(uintptr_t)b->in[i], bytes_of(b->n->in[i]));
     }
     for (int i = 0; i < b->n->n_out; i++) {
         if (b->out && b->out[i])
-            qn_free_aligned(b->out[i], (size_t)qn_type_bytes(&b->n->out[i].type));
+            qn_device_free(b->d, b->out[i], bytes_of(&b->n->out[i]));
         if (b->want)
             qn_free(b->want[i]);
     }
@@ -85,14 +107,10 @@ static QnStatus bench_init(Bench *b, QnDevice *d, const QnNode *n)
     for (int i = 0; ok && i < n->n_in; i++) {
         if (!n->in[i])
             continue;
-        void *p = qn_alloc_aligned((size_t)qn_type_bytes(&n->in[i]->type));
-        ok = p != NULL;
-        b->in[i] = p;
-        if (ok)
-            fill(p, n, i);
+        ok = new_input(d, n, i, &b->in[i]) == QN_OK;
     }
     for (int i = 0; ok && i < n->n_out; i++) {
-        b->out[i] = qn_alloc_aligned((size_t)qn_type_bytes(&n->out[i].type));
+        b->out[i] = qn_device_alloc(d, bytes_of(&n->out[i]));
         ok = b->out[i] != NULL;
     }
     if (ok)
@@ -105,18 +123,19 @@ static QnStatus bench_init(Bench *b, QnDevice *d, const QnNode *n)
 
 typedef struct Runner {
     QnPrepared prepared;
+    QnDevice *d;
     void *workspace;
     bool is_ready;
 } Runner;
 
 static QnStatus runner_init(Runner *r, const Bench *b, const QnKernel *k)
 {
-    *r = (Runner){ .prepared = { .kernel = k, .node = b->n, .env = &b->d->env } };
+    *r = (Runner){ .d = b->d, .prepared = { .kernel = k, .node = b->n, .env = &b->d->env } };
     if (k->prepare)
         QN_TRY(k->prepare(&r->prepared));
     r->is_ready = true;
-    r->workspace = qn_alloc_aligned(r->prepared.workspace_bytes + 1);
-    r->prepared.packed = qn_alloc_aligned(r->prepared.packed_bytes + 1);
+    r->workspace = qn_device_alloc(r->d, r->prepared.workspace_bytes + 1);
+    r->prepared.packed = qn_device_alloc(r->d, r->prepared.packed_bytes + 1);
     if (!r->workspace || !r->prepared.packed)
         return QN_ENOMEM;
     return r->prepared.packed_bytes ? k->pack(&r->prepared, b->in, r->prepared.packed) : QN_OK;
@@ -127,9 +146,14 @@ static void runner_fini(Runner *r)
     if (r->is_ready && r->prepared.kernel->fini)
         r->prepared.kernel->fini(&r->prepared);
     if (r->workspace)
-        qn_free_aligned(r->workspace, r->prepared.workspace_bytes + 1);
+        qn_device_free(r->d, r->workspace, r->prepared.workspace_bytes + 1);
     if (r->prepared.packed)
-        qn_free_aligned(r->prepared.packed, r->prepared.packed_bytes + 1);
+        qn_device_free(r->d, r->prepared.packed, r->prepared.packed_bytes + 1);
+}
+
+static QnStatus wait(QnDevice *d)
+{
+    return d->backend->sync ? d->backend->sync(d) : QN_OK;
 }
 
 static QnStatus run_once(Runner *r, const Bench *b)
@@ -152,6 +176,21 @@ static double tolerance(const QnNode *n, const QnType *t)
     return qn_dtype_is_float(t->dtype) ? sum : 0;
 }
 
+static QnStatus read_output(const Bench *b, int i, float *got)
+{
+    const QnType *t = &b->n->out[i].type;
+    size_t bytes = bytes_of(&b->n->out[i]);
+    void *host = qn_alloc_aligned(bytes);
+    QnStatus st = host ? QN_OK : QN_ENOMEM;
+    if (st == QN_OK)
+        st = b->d->backend->read(b->d, host, b->out[i], (size_t)qn_type_bytes(t));
+    if (st == QN_OK)
+        qn_dtype_to_f32(t->dtype, host, got, qn_shape_count(&t->shape));
+    if (host)
+        qn_free_aligned(host, bytes);
+    return st;
+}
+
 /* Keeps the outputs as what others must give, or measures how far they are from that. */
 static QnStatus compare(Bench *b, double *error, bool *is_right)
 {
@@ -163,7 +202,10 @@ static QnStatus compare(Bench *b, double *error, bool *is_right)
         float *got = qn_alloc_array((size_t)n + 1, sizeof *got);
         if (!got)
             return QN_ENOMEM;
-        qn_dtype_to_f32(t->dtype, b->out[i], got, n);
+        if (read_output(b, i, got) != QN_OK) {
+            qn_free(got);
+            return QN_EDEVICE;
+        }
         if (!b->want[i]) {
             b->want[i] = got;
             continue;
@@ -188,11 +230,13 @@ static QnStatus time_kernel(Runner *r, const Bench *b, double *ns)
 {
     int64_t start = qn_clock_ns();
     QN_TRY(run_once(r, b));
+    QN_TRY(wait(b->d));
     double one = (double)(qn_clock_ns() - start);
     int runs = one > SLOT_NS ? 1 : (int)fmin(1000, SLOT_NS / fmax(one, 100));
     start = qn_clock_ns();
     for (int i = 0; i < runs; i++)
         QN_TRY(run_once(r, b));
+    QN_TRY(wait(b->d));
     one = (double)(qn_clock_ns() - start) / runs;
     *ns = *ns > 0 ? fmin(*ns, one) : one;
     return QN_OK;

@@ -16,8 +16,7 @@ enum { QN_TUNE_MAX_KERNELS = 32 };
 
 /* Times every kernel of the device that accepts the node, on numbers of its own, and checks each
  * result. Adds the fastest right one to the choices. results (may be NULL) takes up to
- * QN_TUNE_MAX_KERNELS rows, *n how many. A node for which only one kernel is left is not timed.
- * Host devices only. */
+ * QN_TUNE_MAX_KERNELS rows, *n how many. A node for which only one kernel is left is not timed. */
 QnStatus qn_tune_node(QnDevice *d, const QnNode *n, QnChoices *choices, QnTuneResult *results,
                       int *n_results);
 
