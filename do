@@ -43,7 +43,7 @@ TEXT
 usage: ./do build
 Installs what is missing and builds build/quern, build/libquern.a and build/libquern.so.
 CMAKE_ARGS="-DQUERN_WITH_ONEDNN=OFF" passes options on; QUERN_WITH_ONEDNN, _XSMM, _YAML, _JPEG,
-_PNG, _ZLIB, _OPENCL, _PROTOBUF, _ONNX and _OPENMP are AUTO, ON or OFF.
+_PNG, _ZLIB, _OPENCL, _CLBLAST, _PROTOBUF, _ONNX and _OPENMP are AUTO, ON or OFF.
 TEXT
     test) cat <<'TEXT' ;;
 usage: ./do test [arguments of ctest]
@@ -375,7 +375,7 @@ cmd_test()
 all_off()
 {
     local name
-    for name in ONEDNN XSMM YAML JPEG PNG ZLIB OPENMP OPENCL PROTOBUF ONNX CUDA; do
+    for name in ONEDNN XSMM YAML JPEG PNG ZLIB OPENMP OPENCL CLBLAST PROTOBUF ONNX CUDA; do
         echo "-DQUERN_WITH_$name=OFF"
     done
 }

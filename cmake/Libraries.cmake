@@ -51,6 +51,9 @@ quern_library(JPEG jpeglib.h libjpeg-dev jpeg)
 quern_library(PNG png.h libpng-dev png)
 quern_library(ZLIB zlib.h zlib1g-dev z)
 quern_library(OPENCL CL/cl.h ocl-icd-opencl-dev OpenCL)
+if("OPENCL" IN_LIST quern_used)
+    quern_library(CLBLAST clblast_c.h libclblast-dev clblast)
+endif()
 quern_library(PROTOBUF protobuf-c/protobuf-c.h libprotobuf-c-dev protobuf-c)
 
 # ONNX: the schema is the one that Debian's libonnx-dev ships, compiled by protoc-c.

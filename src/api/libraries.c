@@ -57,6 +57,11 @@ static void by_dnnl(void *f, char out[64])
 #else
 #define HAS_OPENCL false
 #endif
+#ifdef QN_HAVE_CLBLAST
+#define HAS_CLBLAST true
+#else
+#define HAS_CLBLAST false
+#endif
 #ifdef QN_HAVE_PROTOBUF
 #define HAS_PROTOBUF true
 #else
@@ -100,6 +105,7 @@ static const Known known[QN_LIBRARIES] = {
     { "libxsmm", "small products on the CPU", HAS_XSMM, "libxsmm_init", NULL },
     { "OpenMP", "threads", HAS_OPENMP, "omp_get_max_threads", NULL },
     { "OpenCL", "opencl:N", HAS_OPENCL, "clGetPlatformIDs", NULL },
+    { "CLBlast", "products on opencl:N", HAS_CLBLAST, "CLBlastSgemm", NULL },
     { "protobuf-c", "ONNX files", HAS_PROTOBUF, "protobuf_c_version", by_text },
     { "libyaml", "YAML recipes", HAS_YAML, "yaml_get_version_string", by_text },
     { "libjpeg", "JPEG images", HAS_JPEG, "jpeg_std_error", NULL },

@@ -11,7 +11,7 @@ typedef struct QnLibrary {
     char path[1024];        /* of the file that it was loaded from; "" where that cannot be said */
 } QnLibrary;
 
-enum { QN_LIBRARIES = 9 };
+enum { QN_LIBRARIES = 10 };
 
 void qn_libraries(QnLibrary out[QN_LIBRARIES]);
 

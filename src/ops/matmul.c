@@ -49,6 +49,14 @@ QN_KERNEL matmul_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL
         qn_store(y, (batch * m + row) * n + col, s + qn_load(bias, co + row * cm + col * cn));
 }
 
+/* The bias of one row in every row of y, for libraries that add their product to it. */
+QN_KERNEL matmul_spread(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *bias, qn_long count, qn_long n)
+{
+    qn_long i = qn_item();
+    if (i < count)
+        y[i] = bias[i % n];
+}
+
 #ifdef QN_BODY_RUN /* of matmul_map: rt/devtext_product.c */
 QN_KERNEL matmul_tile_map(QN_BODY_OUT, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
                           QN_BODY_IN MATMUL_BATCH)

@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#ifdef QN_HAVE_CLBLAST
+#include <clblast_c.h>
+#endif
 
 enum { MAX_PLATFORMS = 16, MAX_DEVICES = 64 };
 
@@ -89,6 +92,10 @@ static void opencl_close(QnDevice *d)
         qn_free(cl->programs[i].key);
     }
     qn_free(cl->programs);
+    qn_free(cl->regions);
+#ifdef QN_HAVE_CLBLAST
+    CLBlastClearCache(); /* its programs hold the context */
+#endif
     if (cl->copies)
         clReleaseCommandQueue(cl->copies);
     if (cl->queue)
@@ -145,12 +152,23 @@ static QnStatus opencl_open(QnDevice *d, const QnDeviceOptions *o)
     d->env = (QnKernelEnv){ .n_threads = 1, .isa = "opencl", .strict = o->strict, .impl = cl };
     cl->id = ids[o->index];
     describe(cl);
+    d->env.isa = cl->name; /* what was measured on one device says nothing of another */
     QnStatus st = check_capabilities(cl);
     if (st == QN_OK)
         st = open_queue(cl);
     if (st != QN_OK)
         opencl_close(d);
     return st;
+}
+
+static void *alloc_region(QnOpencl *cl, size_t bytes)
+{
+    void *p = clSVMAlloc(cl->context, CL_MEM_READ_WRITE, bytes, QN_OPENCL_ALIGN);
+    if (p && qn_opencl_region_add(cl, p, bytes) != QN_OK) {
+        clSVMFree(cl->context, p);
+        p = NULL;
+    }
+    return p;
 }
 
 /* Some drivers promise more than there is, and fail when it is used. */
@@ -165,7 +183,7 @@ static void *opencl_alloc(QnDevice *d, size_t bytes)
         qn_fail(QN_ENOMEM, "opencl: %s gives at most %llu bytes at a time", cl->name,
                 (unsigned long long)cl->largest_bytes);
     else
-        return clSVMAlloc(cl->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, QN_OPENCL_ALIGN);
+        return alloc_region(cl, bytes ? bytes : 1);
     return NULL;
 }
 
@@ -174,6 +192,7 @@ static void opencl_free(QnDevice *d, void *p, size_t bytes)
     QnOpencl *cl = d->impl;
     (void)bytes;
     clFinish(cl->queue);
+    qn_opencl_region_remove(cl, p);
     clSVMFree(cl->context, p);
 }
 

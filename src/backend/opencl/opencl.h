@@ -17,6 +17,12 @@ typedef struct QnOpenclProgram {
     cl_program program;
 } QnOpenclProgram;
 
+typedef struct QnOpenclRegion { /* an allocation of the device's */
+    char *base;
+    size_t bytes;
+    cl_mem buffer; /* NULL: nobody asked for one */
+} QnOpenclRegion;
+
 typedef struct QnOpencl { /* QnDevice.impl */
     cl_device_id id;
     cl_context context;
@@ -30,6 +36,8 @@ typedef struct QnOpencl { /* QnDevice.impl */
     cl_ulong memory_bytes, largest_bytes; /* of the device; of one allocation */
     QnOpenclProgram *programs;
     int64_t n_programs, cap_programs;
+    QnOpenclRegion *regions; /* buffers.c */
+    int64_t n_regions, cap_regions;
     struct QnOpenclPinned *pinned; /* ahead.c */
 } QnOpencl;
 
@@ -50,6 +58,13 @@ void qn_opencl_event_free(QnDevice *d, void *event);
 QnStatus qn_opencl_event_record(QnDevice *d, QnQueue q, void *event);
 QnStatus qn_opencl_event_order(QnDevice *d, QnQueue q, void *event);
 QnStatus qn_opencl_event_wait(QnDevice *d, void *event);
+
+/* buffers.c: allocations as buffer objects. Whether the address lies in one; the object and the
+ * offset in it, in bytes, borrowed until the allocation is freed. */
+QnStatus qn_opencl_region_add(QnOpencl *cl, void *p, size_t bytes);
+void qn_opencl_region_remove(QnOpencl *cl, const void *p);
+bool qn_opencl_has_buffer(QnOpencl *cl, const void *p);
+QnStatus qn_opencl_buffer(QnOpencl *cl, const void *p, cl_mem *out, size_t *offset);
 
 enum { QN_OPENCL_ALIGN = 64 };
 
