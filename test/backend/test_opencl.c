@@ -6,6 +6,7 @@
 #include "backend/opencl/opencl.h"
 #include "base/cache.h"
 #include "io/temp.h"
+#include "ops/ops.h"
 
 #include <dirent.h>
 
@@ -73,6 +74,36 @@ static void keep_programs(void)
     assert_true(from_text == from_cache && from_text == from_junk);
 }
 
+/* As on a device of small work groups: what needs larger ones runs on the host, the rest here. */
+static void small_groups(size_t most)
+{
+    QnDevice *cl, *cpu;
+    int on_host = 0;
+    if (qn_opencl_count() == 0)
+        skip_because("no OpenCL device (Debian: pocl-opencl-icd)");
+    assert_ok(qn_device_open_named("opencl:0", NULL, &cl));
+    assert_ok(qn_device_open_named("cpu", NULL, &cpu));
+    QnOpencl *impl = cl->impl;
+    impl->max_group = most;
+    compare_devices(&conv_net, cl, cpu, &on_host);
+    assert_true(on_host > 3);
+    QnGraph *g = qn_graph_new();
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(4, 1000));
+    const QnNode *row = qn_softmax(g, x, 1)->node, *item = qn_exp(g, x)->node;
+    const QnKernel *k;
+    assert_ok(qn_select(cl, row, NULL, &k));
+    assert_string_equal(k->name, "opencl.host");
+    assert_ok(qn_select(cl, item, NULL, &k));
+    assert_string_equal(k->name, "opencl.text");
+    for (int i = 0; i < cl->backend->n_kernels; i++)
+        if (!strcmp(cl->backend->kernels[i]->name, "opencl.text"))
+            assert_contains(qn_select_reason(cl, cl->backend->kernels[i], row),
+                            "needs larger work groups than the ");
+    qn_graph_free(g);
+    qn_device_close(cl);
+    qn_device_close(cpu);
+}
+
 static void open_bad_devices(void)
 {
     QnDevice *d;
@@ -87,6 +118,11 @@ static void compare_with_cpu(const SmallNet *net)
 }
 
 static void keep_programs(void)
+{
+    skip_because("built without OpenCL");
+}
+
+static void small_groups(size_t most)
 {
     skip_because("built without OpenCL");
 }
@@ -114,6 +150,13 @@ static void test_programs_are_kept_on_disk(void **state)
 {
     (void)state;
     keep_programs();
+}
+
+static void test_small_work_groups(void **state)
+{
+    (void)state;
+    small_groups(64);
+    small_groups(1);
 }
 
 static void test_bad_devices_are_named(void **state)

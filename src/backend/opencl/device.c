@@ -76,9 +76,9 @@ static QnStatus check_capabilities(QnOpencl *cl)
                           &cl->max_group, NULL);
     if (err != CL_SUCCESS)
         return qn_opencl_fail(err, "asking for the largest work group");
-    if (cl->max_group < 256) /* reductions count on groups of QN_GROUP items */
-        return qn_fail(QN_EUNSUPPORTED, "opencl: %s takes work groups of %zu, 256 are needed",
-                       cl->name, cl->max_group);
+    snprintf(cl->small_groups, sizeof cl->small_groups,
+             "its device text needs larger work groups than the %zu items that %.64s takes",
+             cl->max_group, cl->name);
     return QN_OK;
 }
 
@@ -176,7 +176,7 @@ static void *opencl_alloc(QnDevice *d, size_t bytes)
 {
     QnOpencl *cl = d->impl;
     cl_ulong held = d->now_bytes - d->far_bytes;
-    if (cl->memory_bytes && held + bytes > cl->memory_bytes)
+    if (cl->memory_bytes && bytes > cl->memory_bytes - QN_MIN(held, cl->memory_bytes))
         qn_fail(QN_ENOMEM, "opencl: %s has %llu bytes", cl->name,
                 (unsigned long long)cl->memory_bytes);
     else if (cl->largest_bytes && bytes > cl->largest_bytes)

@@ -9,10 +9,30 @@ typedef struct TextState {
     QnDeviceCall call;
 } TextState;
 
+/* What counts on groups of one size says so; the rest runs in any, and the host runs what does not
+ * fit. */
 static const char *text_accepts(const QnNode *n, const QnKernelEnv *env)
 {
-    (void)env;
-    return qn_devtext_refuses(n);
+    const QnOpencl *cl = env->impl;
+    QnDeviceCall call;
+    const char *reason = qn_devtext_refuses(n);
+    if (reason || n->op->traits & QN_MAP || n->op->call(n, &call) != QN_OK)
+        return reason;
+    return (size_t)call.group_size > cl->max_group ? cl->small_groups : NULL;
+}
+
+/* A kernel may take fewer items than the device, for what it holds of registers. */
+static QnStatus check_group(const QnOpencl *cl, const TextState *s)
+{
+    size_t most = 0;
+    if (clGetKernelWorkGroupInfo(s->kernel, cl->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+                                 NULL) != CL_SUCCESS ||
+        !most || (size_t)s->call.group_size <= most)
+        return QN_OK;
+    return qn_fail(
+        QN_EUNSUPPORTED,
+        "kernel %s works in groups of %d items, of which %s takes %zu: take another device",
+        s->call.kernel, s->call.group_size, cl->name, most);
 }
 
 static QnStatus text_prepare(QnPrepared *p)
@@ -27,6 +47,8 @@ static QnStatus text_prepare(QnPrepared *p)
         st =
             qn_opencl_kernel(p->env->impl, qn_str_text(&text), s->call.kernel, storage, &s->kernel);
     qn_str_fini(&text);
+    if (st == QN_OK && (st = check_group(p->env->impl, s)) != QN_OK)
+        clReleaseKernel(s->kernel);
     if (st != QN_OK)
         qn_free(s);
     else
@@ -67,8 +89,8 @@ static QnStatus text_run(const QnPrepared *p, const void *const *in, void *const
     QnOpencl *cl = p->env->impl;
     const TextState *s = p->state;
     size_t group = (size_t)s->call.group_size, count = (size_t)s->call.n_groups;
-    size_t local = group ? group : ITEMS;
-    size_t global = group ? count * group : (count + ITEMS - 1) / ITEMS * ITEMS;
+    size_t local = group ? group : QN_MIN((size_t)ITEMS, cl->max_group);
+    size_t global = group ? count * group : (count + local - 1) / local * local;
     (void)workspace;
     if (count == 0)
         return QN_OK;

@@ -29,9 +29,10 @@ typedef struct QnOpencl { /* QnDevice.impl */
     cl_command_queue queue;  /* in order */
     cl_command_queue copies; /* in order: what travels while the other computes */
     char name[128];
-    char driver[512]; /* platform, device and driver by version: what binaries are made for */
-    char cache[1024]; /* folder of compiled programs; "" where none is kept */
-    size_t max_group; /* work items in a group */
+    char driver[512];       /* platform, device and driver by version: what binaries are made for */
+    char cache[1024];       /* folder of compiled programs; "" where none is kept */
+    size_t max_group;       /* work items in a group */
+    char small_groups[160]; /* why a kernel with larger ones is refused */
     cl_device_svm_capabilities svm;
     cl_ulong memory_bytes, largest_bytes; /* of the device; of one allocation */
     QnOpenclProgram *programs;
