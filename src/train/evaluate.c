@@ -52,28 +52,39 @@ static double r_squared(const Tally *t)
     return total > 0 ? 1 - t->loss / total : NAN;
 }
 
+/* The next batch that has samples, or the end. */
+static QnStatus next_batch(QnLoader *loader, QnBatch *b)
+{
+    do
+        QN_TRY(qn_loader_next(loader, b));
+    while (!b->end && b->count == 0);
+    return QN_OK;
+}
+
+/* While the device computes on a batch, the next one is fetched and sent. */
 static QnStatus run_batches(QnSession *s, QnLoader *loader, QnEvaluateProgress *progress, void *ctx,
                             QnEvaluation *e, Tally *t)
 {
-    int64_t total = qn_loader_steps(loader);
-    for (int64_t done = 0;;) {
-        QnBatch b;
+    int64_t total = qn_loader_steps(loader), done = 0;
+    QnBatch b;
+    QN_TRY(next_batch(loader, &b));
+    while (!b.end) {
         QnEvalResult r;
-        QN_TRY(qn_loader_next(loader, &b));
-        if (b.end)
-            return QN_OK;
-        if (b.count == 0)
-            continue;
-        QN_TRY(qn_session_eval(s, &b, &r));
+        QN_TRY(qn_session_eval_start(s, &b));
+        QN_TRY(next_batch(loader, &b));
+        if (!b.end)
+            QN_TRY(qn_session_eval_send(s, &b));
+        QN_TRY(qn_session_eval_finish(s, &r));
         t->loss += r.loss_sum;
         t->loss_rows += r.loss_rows;
         if (s->recipe->task == QN_TASK_REGRESS)
-            count_targets(&r, b.y, t);
+            count_targets(&r, r.labels, t);
         else
-            count_classes(&r, b.y, e, t);
+            count_classes(&r, r.labels, e, t);
         if (progress)
             progress(ctx, ++done, total);
     }
+    return QN_OK;
 }
 
 static QnStatus allocate(const QnSession *s, QnEvaluation *e, Tally *t)

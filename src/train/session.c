@@ -17,14 +17,18 @@ static QnStatus host_buffers(QnSession *s)
     return ok ? QN_OK : QN_ENOMEM;
 }
 
-/* Without pinned memory or a second queue batches go the plain way. */
+/* Without pinned memory or a second queue batches go the plain way. Evaluation has its own: in the
+ * middle of training, a batch of that is on its way. */
 static void open_staging(QnSession *s)
 {
-    size_t n = (size_t)s->batch;
-    const size_t bytes[] = { n * qn_sample_x_bytes(&s->spec), n * qn_sample_y_bytes(&s->spec) };
-    if (!s->train_graph || !qn_staging_is_there(s->device))
+    size_t n = (size_t)s->batch, x = qn_sample_x_bytes(&s->spec);
+    const size_t train[] = { n * x, n * qn_sample_y_bytes(&s->spec) };
+    const size_t eval[] = { (size_t)s->eval_batch * x };
+    if (!qn_staging_is_there(s->device))
         return;
-    if (qn_staging_new(s->device, bytes, QN_COUNT(bytes), &s->staging) != QN_OK)
+    if (s->train_graph && qn_staging_new(s->device, train, QN_COUNT(train), &s->staging) != QN_OK)
+        qn_error_clear();
+    if (qn_staging_new(s->device, eval, QN_COUNT(eval), &s->eval_staging) != QN_OK)
         qn_error_clear();
 }
 
@@ -112,6 +116,7 @@ void qn_session_free(QnSession *s)
     if (!s)
         return;
     qn_staging_free(s->staging);
+    qn_staging_free(s->eval_staging);
     drop_graphs(s);
     qn_free(s->host_y);
     qn_free(s->host_weight);
@@ -129,7 +134,8 @@ int64_t qn_session_planned_bytes(const QnSession *s)
         if (plans[i])
             bytes += qn_plan_memory(plans[i]).arena_bytes + qn_plan_memory(plans[i]).constant_bytes;
     }
-    return bytes + (s->staging ? (int64_t)qn_staging_bytes(s->staging) : 0);
+    bytes += s->staging ? (int64_t)qn_staging_bytes(s->staging) : 0;
+    return bytes + (s->eval_staging ? (int64_t)qn_staging_bytes(s->eval_staging) : 0);
 }
 
 /* ---- runs ---- */
@@ -266,17 +272,43 @@ static QnStatus read_logits(QnSession *s, QnEvalResult *out)
     return s->device->backend->read(s->device, s->host_logits, p, (size_t)qn_type_bytes(&t));
 }
 
-QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out)
+QnStatus qn_session_eval_start(QnSession *s, const QnBatch *b)
 {
-    QnDevice *d = s->device;
-    QnType t;
-    QN_TRY(qn_session_feed(s->eval_plan, d, "x", b->x,
-                           (size_t)s->eval_batch * qn_sample_x_bytes(&s->spec)));
+    s->eval_count = b->count;
+    if (s->eval_sent && s->eval_sent == b->x) {
+        s->eval_sent = NULL;
+        QN_TRY(
+            qn_staging_take(s->eval_staging, (void *[]){ qn_plan_input(s->eval_plan, "x", NULL) }));
+    } else {
+        QN_TRY(qn_session_feed(s->eval_plan, s->device, "x", b->x,
+                               (size_t)s->eval_batch * qn_sample_x_bytes(&s->spec)));
+    }
     QN_TRY(feed_labels(s, b));
-    QN_TRY(qn_plan_run(s->eval_plan));
+    return qn_plan_run(s->eval_plan);
+}
+
+QnStatus qn_session_eval_send(QnSession *s, const QnBatch *next)
+{
+    if (!s->eval_staging)
+        return QN_OK;
+    QN_TRY(qn_staging_send(s->eval_staging, (const void *[]){ next->x }));
+    s->eval_sent = next->x;
+    return QN_OK;
+}
+
+QnStatus qn_session_eval_finish(QnSession *s, QnEvalResult *out)
+{
+    QnType t;
     QN_TRY(read_logits(s, out));
     qn_plan_output(s->eval_plan, "logits", &t);
-    out->rows = t.shape.dim[0] / s->eval_batch * b->count;
+    out->rows = t.shape.dim[0] / s->eval_batch * s->eval_count;
     out->loss_rows = out->rows * (s->recipe->task == QN_TASK_REGRESS ? out->outputs : 1);
-    return qn_session_scalar(s->eval_plan, d, "loss", &out->loss_sum);
+    out->labels = s->host_y;
+    return qn_session_scalar(s->eval_plan, s->device, "loss", &out->loss_sum);
+}
+
+QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out)
+{
+    QN_TRY(qn_session_eval_start(s, b));
+    return qn_session_eval_finish(s, out);
 }

@@ -28,8 +28,11 @@ typedef struct QnSession {
     void *host_y;       /* labels of one evaluation batch, missing ones masked */
     float *host_weight; /* regression: 1 for samples that are there */
     float *host_logits; /* devices whose memory the host cannot read; else NULL */
-    QnStaging *staging; /* training, devices that copy while they compute; else NULL */
-    const void *sent;   /* x of the batch that is on its way; NULL: none */
+    /* Devices that copy while they compute; else NULL. Each has x of the batch on its way, or NULL.
+     */
+    QnStaging *staging, *eval_staging;
+    const void *sent, *eval_sent;
+    int64_t eval_count; /* samples of the batch that eval_start was given */
 } QnSession;
 
 typedef struct QnSessionOptions {
@@ -94,11 +97,16 @@ QnStatus qn_session_set_precision(QnSession *s, QnPrecision precision);
  * over the samples that are there. *logits is borrowed until the next call. */
 typedef struct QnEvalResult {
     const float *logits;
+    const void *labels; /* of the samples that are there; borrowed likewise */
     int64_t rows, outputs;
     double loss_sum; /* over rows that count */
     int64_t loss_rows;
 } QnEvalResult;
 QnStatus qn_session_eval(QnSession *s, const QnBatch *b, QnEvalResult *out);
+/* The same in parts, as of qn_session_step. */
+QnStatus qn_session_eval_start(QnSession *s, const QnBatch *b);
+QnStatus qn_session_eval_send(QnSession *s, const QnBatch *next);
+QnStatus qn_session_eval_finish(QnSession *s, QnEvalResult *out);
 
 /* The model alone, for prediction: input "x", output "logits" (regression: "output"), no pass has
  * been over it. batch 0: a symbol of that name; a model of an ONNX file must have one. The session
