@@ -1,4 +1,4 @@
-#include "cli/run_setup.h"
+#include "cli/far_memory.h"
 
 #include "base/file.h"
 #include "base/rng.h"
@@ -158,6 +158,7 @@ static int run(QnArgs *a)
         return qn_cli_fail(a);
     if (s.skipped)
         qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);
+    qn_far_warn(&s, &a->log);
     QnStatus st = qn_vocab_load(path, &vocab);
     if (st == QN_OK)
         st = generate(a, &s, vocab);
