@@ -30,7 +30,7 @@ QN_KERNEL batch_norm_channel(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLOBAL
     for (qn_long i = lid; i < count; i += size)
         s += qn_load(x, (i / inner * c + ch) * inner + i % inner);
     BATCH_NORM_TOTAL(s)
-    float m = s / (float)count;
+    float m = count > 0 ? s / (float)count : 0.0f;
     s = 0.0f;
     for (qn_long i = lid; i < count; i += size) {
         float d = qn_load(x, (i / inner * c + ch) * inner + i % inner) - m;

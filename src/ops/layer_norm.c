@@ -26,11 +26,11 @@
     for (qn_long i = lid; i < n; i += size)                                                        \
         m += qn_load(x, base + i);                                                                 \
     LAYER_NORM_TOTAL(m)                                                                            \
-    m /= (float)n;                                                                                 \
+    m /= n > 0 ? (float)n : 1.0f;                                                                  \
     for (qn_long i = lid; i < n; i += size)                                                        \
         r += (qn_load(x, base + i) - m) * (qn_load(x, base + i) - m);                              \
     LAYER_NORM_TOTAL(r)                                                                            \
-    r = 1.0f / qn_sqrtf(r / (float)n + eps);                                                       \
+    r = 1.0f / qn_sqrtf(r / (n > 0 ? (float)n : 1.0f) + eps);                                      \
     if (lid == 0) {                                                                                \
         mean[qn_group()] = m;                                                                      \
         rstd[qn_group()] = r;                                                                      \

@@ -187,7 +187,7 @@ static void layer_norm_grad_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnVa
 static QnStatus layer_norm_grad_call(const QnNode *n, QnDeviceCall *c)
 {
     int64_t rows = qn_shape_count(&n->in[SCALE - 1]->type.shape);
-    int64_t size = rows ? qn_shape_count(&n->in[1]->type.shape) / rows : 0;
+    int64_t size = qn_norm_row_size(&n->in[1]->type.shape, n->in[SCALE - 1]->type.shape.rank);
     bool scaled = n->n_out > 1;
     if (n->in[SCALE - 1]->type.dtype != QN_DTYPE_F32)
         return qn_fail(QN_EUNSUPPORTED, "layer_norm_grad: device text takes f32 statistics");

@@ -52,6 +52,14 @@ QnNormView qn_norm_view_last(const QnShape *x, int from)
     return v;
 }
 
+int64_t qn_norm_row_size(const QnShape *x, int from)
+{
+    int64_t size = 1;
+    for (int i = from; i < x->rank; i++)
+        size *= x->dim[i];
+    return size;
+}
+
 QnNormView qn_norm_view_channel(const QnShape *x)
 {
     QnNormView v = { .stat = *x };

@@ -23,6 +23,8 @@ typedef struct QnNormView {
 
 /* Axes [from, rank) and the view of a norm whose parameters span them (layer norm). */
 QnNormView qn_norm_view_last(const QnShape *x, int from);
+/* Elements of the axes [from, rank): of a row, also where there are no rows. x is concrete. */
+int64_t qn_norm_row_size(const QnShape *x, int from);
 /* The view of batch norm: over all but axis 1, parameters along axis 1. */
 QnNormView qn_norm_view_channel(const QnShape *x);
 

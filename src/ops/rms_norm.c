@@ -26,7 +26,7 @@
     for (qn_long i = lid; i < n; i += size)                                                        \
         r += qn_load(x, base + i) * qn_load(x, base + i);                                          \
     RMS_NORM_TOTAL(r)                                                                              \
-    r = 1.0f / qn_sqrtf(r / (float)n + eps);                                                       \
+    r = 1.0f / qn_sqrtf(r / (n > 0 ? (float)n : 1.0f) + eps);                                      \
     if (lid == 0)                                                                                  \
         rstd[qn_group()] = r;
 

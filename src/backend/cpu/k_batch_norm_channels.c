@@ -93,8 +93,10 @@ static void join_stats(const QnChannels *s, const float *parts, int64_t c, int64
     for (int64_t i = 0; i < s->n_parts; i++) {
         const float *m = parts + i * 3 * s->c + c, *q = m + s->c;
         double k = (double)part_pixels(s, i), before = count;
+        if (k == 0)
+            continue;
         count += k;
-        double share = count > 0 ? k / count : 0;
+        double share = k / count;
         for (int64_t j = 0; j < n; j++) {
             double d = m[j] - mean[j];
             mean[j] += d * share;

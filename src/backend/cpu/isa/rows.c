@@ -69,8 +69,9 @@ static void cross_entropy_grad(const float *x, float *dx, int64_t n, int64_t lab
 static void norm(const float *x, float *y, const float *scale, const float *bias, int64_t n,
                  float eps, float *mean, float *rstd)
 {
-    float m = mean ? qn_row_sum(x, n) / (float)n : 0;
-    float r = 1 / sqrtf(row_squares(x, m, n) / (float)n + eps);
+    float count = n > 0 ? (float)n : 1; /* of nothing, the mean is 0 */
+    float m = mean ? qn_row_sum(x, n) / count : 0;
+    float r = 1 / sqrtf(row_squares(x, m, n) / count + eps);
     if (mean)
         *mean = m;
     *rstd = r;
