@@ -4,10 +4,12 @@
 #define QN_TEST_OPS_BATCH_H
 
 #include "ops/harness.h"
+#include "ops/variants.h"
 #include "rt/devtext_impl.h"
 
 typedef struct Item {
     Case c;
+    QnDtype dtype; /* of the case */
     QnDeviceCall call;
     char *map; /* text of a kernel that is printed for the node */
     char kernel[32];
@@ -16,8 +18,9 @@ typedef struct Item {
 typedef struct Batch {
     QnDtype dtype;
     Item *items;
-    int n, refused; /* refused: the text does not cover them */
-    QnStr text;     /* what follows the dialect */
+    int64_t n, cap;
+    int refused; /* cases that the text does not cover */
+    QnStr text;  /* what follows the dialect */
 } Batch;
 
 /* The kernel of a map after the scalar functions, which stand once for all in the batch; NULL: the
@@ -59,18 +62,21 @@ static inline char *product_kernel(const QnNode *n, QnDeviceCall *call)
     return copy;
 }
 
-/* Samples of one text share the kernel. */
-static inline void name_map(Batch *b, Item *it)
+/* Samples of one text share the kernel; where there is none yet, it is made, unless `shared_only`. */
+static inline bool name_map(Batch *b, Item *it, bool shared_only)
 {
-    for (int i = 0; i < b->n; i++) {
+    for (int64_t i = 0; i < b->n; i++) {
         if (b->items[i].map && !strcmp(b->items[i].map, it->map)) {
             memcpy(it->kernel, b->items[i].kernel, sizeof it->kernel);
-            return;
+            return true;
         }
     }
-    snprintf(it->kernel, sizeof it->kernel, "map_%d", b->n);
+    if (shared_only)
+        return false;
+    snprintf(it->kernel, sizeof it->kernel, "map_%lld", (long long)b->n);
     qn_str_printf(&b->text, "#define %s %s\n%s#undef %s\n", it->call.kernel, it->kernel, it->map,
                   it->call.kernel);
+    return true;
 }
 
 /* QN_T is the dtype of a node's data; what is always f32 (statistics), the text spells out. A node
@@ -87,29 +93,36 @@ static inline bool is_of_type(const QnNode *n, QnDtype f)
     return !floats;
 }
 
-static inline void batch_add(Batch *b, const QnOp *op, int k)
+/* Takes the case over. With shared_only, a map whose kernel is not in the batch is left out. */
+static inline void batch_take(Batch *b, Item *it, bool shared_only)
 {
-    Item it = { 0 };
-    if (!case_try(&it.c, op, k, b->dtype))
-        return; /* test_types sees to it that the dtype is refused */
-    bool map = op->traits & QN_MAP, product = !map && qn_devbody_of(it.c.node), ok;
-    if (map)
-        ok = (it.map = map_kernel(it.c.node, &it.call)) != NULL;
-    else if (product)
-        ok = (it.map = product_kernel(it.c.node, &it.call)) != NULL;
-    else
-        ok = is_of_type(it.c.node, b->dtype) && op->call(it.c.node, &it.call) == QN_OK;
-    if (ok) {
-        if (it.map)
-            name_map(b, &it);
-        b->items[b->n] = it;
-        if (it.map)
-            b->items[b->n].call.kernel = b->items[b->n].kernel;
-        b->n++;
-    } else {
-        b->refused++;
-        case_close(&it.c);
+    const QnOp *op = it->c.op;
+    const QnNode *n = it->c.node;
+    bool map = op->traits & QN_MAP, ok = is_of_type(n, it->dtype);
+    const char *why = ok ? qn_devtext_refuses(n) : NULL;
+    ok &= !why;
+    if (ok && (map || qn_devbody_of(n))) {
+        it->map = map ? map_kernel(n, &it->call) : product_kernel(n, &it->call);
+        ok = it->map && name_map(b, it, shared_only);
+    } else if (ok) {
+        ok = op->call(n, &it->call) == QN_OK;
     }
+    if (ok) {
+        assert_ok(QN_GROW(b->items, b->cap, b->n));
+        b->items[b->n++] = *it;
+        return;
+    }
+    b->refused += why != NULL;
+    qn_free(it->map);
+    case_close(&it->c);
+}
+
+/* A type that the operator refuses is no case: test_types sees to that. */
+static inline void batch_add(Batch *b, const QnOp *op, int k, QnDtype f)
+{
+    Item it = { .dtype = f };
+    if (case_try(&it.c, op, k, f))
+        batch_take(b, &it, false);
 }
 
 /* Broadcasting is the same in every storage type: maps show theirs in f32. */
@@ -127,33 +140,65 @@ static inline void add_all_texts(QnStr *text)
     }
 }
 
-static inline void batch_collect(Batch *b, QnDtype f)
+/* The items stand where they stay: launches name their kernels. */
+static inline void batch_done(Batch *b)
 {
-    *b = (Batch){ .dtype = f };
-    int samples = 0;
-    for (int o = 0; o < QN_COUNT(all_ops); o++)
-        samples += all_ops[o]->n_samples;
-    add_all_texts(&b->text);
-    b->items = calloc((size_t)samples, sizeof *b->items);
-    assert_non_null(b->items);
-    for (int o = 0; o < QN_COUNT(all_ops); o++) {
-        const QnOp *op = all_ops[o];
-        for (int k = 0; k < op->n_samples; k++) {
-            if ((op->device || (op->traits & QN_MAP)) && !is_left_out(op, k, f))
-                batch_add(b, op, k);
-        }
+    for (int64_t i = 0; i < b->n; i++) {
+        if (b->items[i].map)
+            b->items[i].call.kernel = b->items[i].kernel;
     }
     assert_ok(b->text.st);
 }
 
+static inline void batch_start(Batch *b, QnDtype f)
+{
+    *b = (Batch){ .dtype = f };
+    add_all_texts(&b->text);
+}
+
+/* The samples that are the operator's own. */
+static inline void batch_collect(Batch *b, QnDtype f)
+{
+    batch_start(b, f);
+    for (int o = 0; o < QN_COUNT(all_ops); o++) {
+        const QnOp *op = all_ops[o];
+        for (int k = 0; k < op->n_samples; k++) {
+            if ((op->device || (op->traits & QN_MAP)) && !is_left_out(op, k, f))
+                batch_add(b, op, k, f);
+        }
+    }
+    batch_done(b);
+}
+
+/* Variants of the samples: shapes need no new kernels, so that in other types than f32, maps with
+ * other kernels than their first sample has are left out. */
+static inline void batch_collect_variants(Batch *b, QnDtype f)
+{
+    for (int o = 0; o < QN_COUNT(all_ops); o++) {
+        const QnOp *op = all_ops[o];
+        for (int k = 0; k < op->n_samples; k++) {
+            static Variants all;
+            if (!(op->device || (op->traits & QN_MAP)) || is_left_out(op, k, f))
+                continue;
+            variants_of(&all, op, k);
+            for (int v = 0; v < all.n; v++) {
+                Item it = { .dtype = f };
+                if (case_vary(&it.c, op, k, &all, v, f))
+                    batch_take(b, &it, f != QN_DTYPE_F32);
+            }
+        }
+    }
+    batch_done(b);
+}
+
 static inline void batch_free(Batch *b)
 {
-    for (int i = 0; i < b->n; i++) {
+    for (int64_t i = 0; i < b->n; i++) {
         qn_free(b->items[i].map);
         case_close(&b->items[i].c);
     }
     qn_str_fini(&b->text);
-    free(b->items);
+    qn_free(b->items);
 }
 
 #endif

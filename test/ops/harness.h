@@ -19,6 +19,13 @@ static const QnOp *const all_ops[] = { QN_OP_LIST(QN_X) };
 #define EACH_OP(op)        for (int op##_i = 0; op##_i < QN_COUNT(all_ops); op##_i++)
 #define EACH_SAMPLE(op, k) for (int k = 0; k < (op)->n_samples; k++)
 
+/* How a variant of a sample differs from it beside its shapes (ops/variants.h). */
+typedef struct CaseVary {
+    int64_t from, to; /* a dim that is another, also in attributes that are shapes */
+    bool flip;        /* axes are counted from the other end */
+    bool special;     /* inputs hold special values */
+} CaseVary;
+
 /* One sample as a graph: inputs x0.., one node. Absent inputs are NULL; a sample says so by
  * QN_DTYPE_COUNT. */
 typedef struct Case {
@@ -29,7 +36,10 @@ typedef struct Case {
     QnNode *node;
     QnValue *in[QN_SAMPLE_IN];
     double *x[QN_SAMPLE_IN];
-    char name[96];
+    CaseVary vary;
+    double slack;   /* tolerances are so many times the operator's; 0: once */
+    QnSample *made; /* a variant of a sample, which goes with the case; else NULL */
+    char name[128];
 } Case;
 
 static inline int64_t value_count(const QnValue *v)
@@ -92,6 +102,33 @@ static inline void fill_distinct(const QnSample *s, const QnSampleIn *in, double
     qn_free(order);
 }
 
+enum { N_SPECIAL = 16 };
+static const double special_values[N_SPECIAL] = { 0,
+                                                  -0.0,
+                                                  1,
+                                                  -1,
+                                                  INFINITY,
+                                                  -INFINITY,
+                                                  NAN,
+                                                  0x1.fffffep127,
+                                                  -0x1.fffffep127,
+                                                  0x1p-126,
+                                                  -0x1p-126,
+                                                  0x1p-149,
+                                                  0.5,
+                                                  -2,
+                                                  3,
+                                                  -0x1p-140 };
+
+/* All pairs of them for the first two inputs. */
+static inline void fill_special(double *x, int64_t n, int input)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = input == 0 ? i : input == 1 ? i / N_SPECIAL : i / N_SPECIAL + 5 * i;
+        x[i] = special_values[at % N_SPECIAL];
+    }
+}
+
 /* Elements of input k, rounded to its dtype: what every implementation then starts from. */
 static inline void fill_input(Case *c, int k, QnRng *rng)
 {
@@ -99,7 +136,9 @@ static inline void fill_input(Case *c, int k, QnRng *rng)
     QnDtype dtype = c->in[k]->type.dtype;
     int64_t n = value_count(c->in[k]);
     c->x[k] = new_doubles(n);
-    if (in->distinct && qn_dtype_is_float(dtype))
+    if (c->vary.special)
+        fill_special(c->x[k], n, k);
+    else if (in->distinct && qn_dtype_is_float(dtype))
         fill_distinct(c->sample, in, c->x[k], n, rng);
     else
         for (int64_t i = 0; i < n; i++)
@@ -116,36 +155,73 @@ static inline void case_close(Case *c)
     for (int k = 0; k < QN_SAMPLE_IN; k++)
         qn_free(c->x[k]);
     qn_graph_free(c->g);
+    qn_free(c->made);
     *c = (Case){ 0 };
 }
 
-/* The sample's attributes; bodies of fused groups name dtypes, which follow `f` as inputs do. */
-static inline const void *sample_attr(QnGraph *g, const QnOp *op, const QnSample *s, QnDtype f)
+static inline QnDim varied_dim(void *ctx, QnDim d)
 {
-    for (int i = 0; i < op->n_fields && s->attr; i++) {
-        if (op->fields[i].kind != QN_ATTR_BODY)
-            continue;
-        char *attr = qn_attr_copy(g->arena, op, s->attr, NULL, NULL);
-        assert_non_null(attr);
-        const QnBody *body = *(const QnBody **)(void *)(attr + op->fields[i].offset);
-        for (int k = 0; k < body->n_instr; k++) {
-            QnBodyInstr *x = (QnBodyInstr *)(uintptr_t)&body->instr[k]; /* our copy */
-            x->dtype = x->dtype == QN_DTYPE_F32 ? f : x->dtype;
-        }
-        return attr;
-    }
-    return s->attr;
+    const CaseVary *v = ctx;
+    return v->from != v->to && d == v->from ? v->to : d;
 }
 
-/* Builds sample k of op with its f32 inputs in the dtype `f`. false: the operator refuses that
- * dtype (the cause is the last error); c is then closed. */
-static inline bool case_try(Case *c, const QnOp *op, int k, QnDtype f)
+static inline void flip_axis(int64_t *axis, int rank)
 {
-    *c = (Case){ .op = op, .sample = &op->samples[k], .number = k, .g = qn_graph_new() };
+    *axis += *axis < 0 ? rank : -rank;
+}
+
+/* Counts the axes that attributes name from the other end. */
+static inline void flip_axes(const QnOp *op, char *attr, int rank)
+{
+    for (int i = 0; i < op->n_fields; i++) {
+        void *at = attr + op->fields[i].offset;
+        if (op->fields[i].kind == QN_ATTR_INT && !strcmp(op->fields[i].name, "axis"))
+            flip_axis(at, rank);
+        QnInts *list = at;
+        for (int k = 0; op->fields[i].kind == QN_ATTR_INTS && k < list->n; k++) {
+            if (!strcmp(op->fields[i].name, "axes"))
+                flip_axis(&list->v[k], rank);
+        }
+    }
+}
+
+/* The sample's attributes, varied; bodies of fused groups name dtypes, which follow `f` as inputs
+ * do. */
+static inline const void *case_attr(Case *c, QnDtype f)
+{
+    const QnOp *op = c->op;
+    bool body = false, varies = c->vary.from != c->vary.to || c->vary.flip;
+    for (int i = 0; i < op->n_fields; i++)
+        body |= op->fields[i].kind == QN_ATTR_BODY;
+    if (!op->n_fields || !(body || varies) || (body && !c->sample->attr))
+        return c->sample->attr;
+    char *attr = qn_arena_alloc(c->g->arena, op->attr_bytes);
+    assert_non_null(attr);
+    if (c->sample->attr)
+        attr = qn_attr_copy(c->g->arena, op, c->sample->attr, varied_dim, &c->vary);
+    else
+        qn_attr_defaults(op, attr);
+    assert_non_null(attr);
+    if (c->vary.flip)
+        flip_axes(op, attr, c->sample->in[0].rank);
+    for (int i = 0; i < op->n_fields; i++) {
+        if (op->fields[i].kind != QN_ATTR_BODY)
+            continue;
+        const QnBody *b = *(const QnBody **)(void *)(attr + op->fields[i].offset);
+        for (int k = 0; k < b->n_instr; k++) {
+            QnBodyInstr *x = (QnBodyInstr *)(uintptr_t)&b->instr[k]; /* our copy */
+            x->dtype = x->dtype == QN_DTYPE_F32 ? f : x->dtype;
+        }
+    }
+    return attr;
+}
+
+/* Emits c->sample, an operator's own or a variant, with its f32 inputs in the dtype `f`. false: the
+ * operator refuses it (the cause is the last error); c is then closed. */
+static inline bool case_emit(Case *c, QnDtype f)
+{
+    c->g = qn_graph_new();
     assert_non_null(c->g);
-    snprintf(c->name, sizeof c->name, "%s, sample %d, %s", op->name, k, qn_dtype_name(f));
-    QnRng rng;
-    qn_rng_init(&rng, 1, (uint64_t)k);
     for (int i = 0; i < c->sample->n_in; i++) {
         const QnSampleIn *in = &c->sample->in[i];
         char name[16];
@@ -156,17 +232,33 @@ static inline bool case_try(Case *c, const QnOp *op, int k, QnDtype f)
         QnDtype dtype = in->dtype == QN_DTYPE_F32 ? f : in->dtype;
         c->in[i] = qn_input(c->g, name, dtype, &shape);
     }
-    c->node = qn_emit(c->g, op, sample_attr(c->g, op, c->sample, f), c->in, c->sample->n_in);
+    c->node = qn_emit(c->g, c->op, case_attr(c, f), c->in, c->sample->n_in);
     if (!c->node) {
         QnError why = c->g->error;
         case_close(c);
         qn_error_adopt(&why);
-        return false;
     }
+    return c->node != NULL;
+}
+
+static inline void case_fill(Case *c)
+{
+    QnRng rng;
+    qn_rng_init(&rng, 1, (uint64_t)c->number);
     for (int i = 0; i < c->sample->n_in; i++) {
         if (c->in[i])
             fill_input(c, i, &rng);
     }
+}
+
+/* Sample k of op. */
+static inline bool case_try(Case *c, const QnOp *op, int k, QnDtype f)
+{
+    *c = (Case){ .op = op, .sample = &op->samples[k], .number = k };
+    snprintf(c->name, sizeof c->name, "%s, sample %d, %s", op->name, k, qn_dtype_name(f));
+    if (!case_emit(c, f))
+        return false;
+    case_fill(c);
     return true;
 }
 
@@ -206,8 +298,9 @@ static inline void case_run(const Case *c, double *out[QN_MAX_OUT])
 static inline double case_tol(const Case *c, QnDtype dtype)
 {
     const QnTol *t = &c->op->tol;
+    double slack = c->slack > 0 ? c->slack : 1;
     switch (dtype) {
-    case QN_DTYPE_F32: return t->f32 > 0 ? t->f32 : 1e-5;
+    case QN_DTYPE_F32: return slack * (t->f32 > 0 ? t->f32 : 1e-5);
     case QN_DTYPE_F16: return t->f16 > 0 ? t->f16 : 2e-3;
     case QN_DTYPE_BF16: return t->bf16 > 0 ? t->bf16 : 2e-2;
     case QN_DTYPE_F64: return t->f64 > 0 ? t->f64 : 1e-9;

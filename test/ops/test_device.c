@@ -62,11 +62,10 @@ static void run_all(QnDtype f)
     batch_collect(&b, f);
     cl_program p = opencl_build(&cl, qn_dtype_name(f), qn_str_text(&b.text), f);
     assert_non_null(p);
-    for (int i = 0; i < b.n; i++) {
+    for (int64_t i = 0; i < b.n; i++)
         bad += is_bad(&b, &b.items[i], p);
-    }
-    print_message("%s: %d samples run, %d that the text does not cover\n", qn_dtype_name(f), b.n,
-                  b.refused);
+    print_message("%s: %lld samples run, %d that the text does not cover\n", qn_dtype_name(f),
+                  (long long)b.n, b.refused);
     assert_int_equal(bad, 0);
     assert_true(b.n > 3 * b.refused);
     clReleaseProgram(p);

@@ -60,7 +60,7 @@ static void check(QnDtype f)
     assert_true(nvrtc_compile(&nv, qn_str_text(&text), f, 90, &ptx));
     assert_non_null(ptx);
     assert_int_equal(count_f64(&b, ptx), 0);
-    print_message("%s: %d samples compiled\n", qn_dtype_name(f), b.n);
+    print_message("%s: %lld samples compiled\n", qn_dtype_name(f), (long long)b.n);
     free(ptx);
     qn_str_fini(&text);
     batch_free(&b);
