@@ -125,13 +125,18 @@ static inline char reason_letter(const char *why)
 
 static inline void print_errors_head(QnStr *s)
 {
-    qn_str_add(s, "\n## Errors\n\nThe worst over all cases and kernels, in units of the last place "
-                  "of the reference's own value (of what\ncancels to less, in those of a "
-                  "thousandth of the output's largest), then relative to 1 + "
-                  "|reference|.\nIntegers and bools are compared exactly, and\nso is f64 on the "
-                  "CPU, which is the reference's own arithmetic or moves data. A letter: why "
-                  "device\ntext refuses the type, listed below; such a node runs on the host. "
-                  "*parts*: lowered to others.\n\n| operator |");
+    qn_str_add(s, "\n## Errors\n\n"
+                  "The worst over all cases and kernels, in units of the last "
+                  "place of the reference's own value (of what\n"
+                  "cancels to less, in those of a thousandth of the output's "
+                  "largest), then relative to 1 + |reference|.\n"
+                  "Integers and bools are compared exactly, and so is f64 on "
+                  "the CPU, which is the reference's own\n"
+                  "arithmetic or moves data. A letter: why device text refuses "
+                  "the type, listed below; such a node runs on\n"
+                  "the host. *parts*: lowered to "
+                  "others.\n"
+                  "\n| operator |");
     for (int on = 0; on < N_ON; on++) {
         for (int t = 0; t < 3 && have[on]; t++)
             qn_str_printf(s, " %s %s |", on_name[on], qn_dtype_name(types[t]));
