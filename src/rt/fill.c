@@ -7,6 +7,9 @@
 
 #include <math.h>
 #include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 enum { PART = 4096 }; /* elements that one thread draws at a time */
 
@@ -80,6 +83,16 @@ static void fill(const Fill *f, int n_threads)
     (void)n_threads;
 }
 
+/* A device other than the host leaves all of its cores to this. */
+static int host_threads(const QnDevice *d)
+{
+#ifdef _OPENMP
+    return d->backend->is_host ? d->env.n_threads : omp_get_num_procs();
+#else
+    return d->env.n_threads;
+#endif
+}
+
 static QnStatus fill_slot(QnStore *store, const QnSlot *slot, uint64_t seed)
 {
     const QnDevice *d = store->device;
@@ -93,12 +106,12 @@ static QnStatus fill_slot(QnStore *store, const QnSlot *slot, uint64_t seed)
                .n = qn_shape_count(&slot->type.shape) };
     if (d->backend->is_host && slot->type.layout == QN_LAYOUT_PLAIN) {
         f.out = qn_store_ptr(store, slot);
-        fill(&f, d->env.n_threads);
+        fill(&f, host_threads(d));
         return QN_OK;
     }
     if (!(f.out = qn_alloc((size_t)slot->bytes + 1)))
         return QN_ENOMEM;
-    fill(&f, d->env.n_threads);
+    fill(&f, host_threads(d));
     QnStatus st = qn_store_write(store, slot, f.out);
     qn_free(f.out);
     return st;
