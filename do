@@ -66,6 +66,10 @@ TEXT
 usage: ./do bench [--quick] [--only WORD] [--busy] [--no-compile] [--no-peer] [--rounds N]
                   [--seconds S] [--threads N,N] [--fresh] [--docs] [--list]
        ./do bench --onnx DIR [--only WORD] [--rounds N] [--seconds S] [--threads N,N] [--no-openvino]
+       ./do bench --gpu [DEVICE] [--quick] [--only WORD] [--precision bf16|fp32] [--no-peer]
+                  [--peak TFLOPS] [--minutes M]
+With --gpu: limits, nets and operators on a device (cuda:0) in one call of so many minutes (9), and the
+nets by PyTorch too where QUERN_BENCH_PYTHON names a Python that has it; writes build/bench-gpu.json.
 With --onnx: every ONNX model of DIR beside ONNX Runtime and OpenVINO, and an encoder of BERT's shape;
 writes build/bench-onnx.json. Otherwise it builds, sets up PyTorch and prints Quern's speed beside it and beside the machine's limits, row by
 row, the two taking turns; writes build/bench.json and, after the whole table, docs/benchmarks.md.
@@ -269,6 +273,11 @@ cmd_bench()
         shift
         cmd_bench_onnx "$@"
         return
+    fi
+    if [[ ${1:-} == --gpu ]]; then
+        shift
+        cmd_build
+        exec python3 bench/gpu.py "$@"
     fi
     if [[ -z $python && " $* " == *" --no-peer "* ]]; then
         python=$(command -v python3) || die "python3 is needed"

@@ -133,7 +133,8 @@ class Bench:
 
     def hash_of_programs(self):
         h = hashlib.sha256()
-        for path in [self.rows_program, ROOT / "bench/peers/torch_rows.py"]:
+        peers = [ROOT / "bench/peers" / name for name in ("torch_rows.py", "torch_models.py")]
+        for path in [self.rows_program, *peers]:
             h.update(path.read_bytes())
         return h.hexdigest()[:16]
 
