@@ -62,7 +62,8 @@ static inline char *product_kernel(const QnNode *n, QnDeviceCall *call)
     return copy;
 }
 
-/* Samples of one text share the kernel; where there is none yet, it is made, unless `shared_only`. */
+/* Samples of one text share the kernel; where there is none yet, it is made, unless `shared_only`.
+ */
 static inline bool name_map(Batch *b, Item *it, bool shared_only)
 {
     for (int64_t i = 0; i < b->n; i++) {
