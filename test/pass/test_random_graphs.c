@@ -379,7 +379,7 @@ static void check_tried(const Tried *t)
     int n_ops, missing = 0;
     const QnOp *const *ops = qn_op_all(&n_ops);
     for (int i = 0; i < n_ops; i++) {
-        if (ops[i]->n_samples && !t->op[i]) {
+        if (ops[i]->n_samples && !t->op[i] && !rounds_inside(ops[i])) {
             print_error("never used: %s\n", ops[i]->name);
             missing++;
         }
