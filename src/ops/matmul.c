@@ -54,7 +54,7 @@ QN_KERNEL matmul_spread(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *bias, qn_long c
 {
     qn_long i = qn_item();
     if (i < count)
-        y[i] = bias[i % n];
+        qn_store(y, i, qn_load(bias, i % n));
 }
 
 #ifdef QN_BODY_RUN /* of matmul_map: rt/devtext_product.c */
