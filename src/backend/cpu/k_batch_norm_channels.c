@@ -1,6 +1,8 @@
-/* batch_norm and its gradient in f32, to which 16-bit tensors are widened, in either layout: two
- * passes over the tensor, the first in parts that fit the cache. */
+/* batch_norm and its gradient in f32, in either layout: two passes over the tensor, in parts that
+ * fit the cache. 16-bit images are widened part by part; where parameters have 16 bits too,
+ * everything is widened first. */
 #include "backend/cpu/channels.h"
+#include "backend/cpu/convert.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/stream.h"
 #include "backend/cpu/widen.h"
@@ -11,25 +13,49 @@
 typedef struct NormState {
     QnChannels s;
     const QnChannelFns *fns;
+    const QnConvertFns *convert;
+    QnDtype dtype; /* of images */
+    bool by_parts; /* images have 16 bits */
+    int64_t part_floats;
     float eps;
 } NormState;
 
 typedef struct NormRun {
     const NormState *n;
-    const float *dy, *x, *mean, *scale, *bias, *k0, *k1, *gamma, *rstd;
-    float *y, *parts;
+    const void *dy, *x;
+    void *y;
+    const float *mean, *scale, *bias, *k0, *k1, *gamma, *rstd;
+    float *parts, *wide;                     /* two parts of images a worker, in f32 */
     float *to_scale, *to[3], *to_k0, *to_k1; /* by channel, made of the parts */
 } NormRun;
+
+static bool is_grad(const QnNode *n)
+{
+    return n->op == &qn_op_batch_norm_grad;
+}
 
 /* The tensors of x's shape must lie alike. */
 static const char *norm_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
-    bool grad = n->op == &qn_op_batch_norm_grad;
     QnLayout x = n->in[0]->type.layout;
-    if (n->out[0].type.layout != x || (grad && n->in[1]->type.layout != x))
+    if (n->out[0].type.layout != x || (is_grad(n) && n->in[1]->type.layout != x))
         return "x and y differ in layout";
     return qn_widen_refuses(n);
+}
+
+/* Whether its images are of one 16-bit type: those it reads, and the first that it writes. */
+static bool images_are_half(const QnNode *n)
+{
+    QnDtype d = n->in[0]->type.dtype;
+    return (d == QN_DTYPE_F16 || d == QN_DTYPE_BF16) && n->out[0].type.dtype == d &&
+           (!is_grad(n) || n->in[1]->type.dtype == d);
+}
+
+/* Operands that are not widened as a whole. */
+static unsigned kept(const NormState *s, const QnNode *n)
+{
+    return !s->by_parts ? 0 : 1u | (is_grad(n) ? 1u << 1 : 0) | 1u << n->n_in;
 }
 
 static QnStatus norm_prepare(QnPrepared *p)
@@ -44,9 +70,54 @@ static QnStatus norm_prepare(QnPrepared *p)
     if (n->op == &qn_op_batch_norm)
         s->eps = (float)*(const double *)qn_cpu_attr(n, "eps");
     p->state = s;
-    p->workspace_bytes = (size_t)((3 * s->s.n_parts + 3) * s->s.c) * sizeof(float);
-    qn_widen_prepare(p);
+    s->convert = qn_convert_find(p->env->isa);
+    s->dtype = n->in[0]->type.dtype;
+    s->by_parts = images_are_half(n);
+    s->part_floats =
+        ((s->s.outer + s->s.n_parts - 1) / s->s.n_parts * s->s.c * s->s.inner + 15) / 16 * 16;
+    int64_t wide = s->by_parts ? 2 * p->env->n_threads * s->part_floats : 0;
+    p->workspace_bytes = (size_t)((3 * s->s.n_parts + 3) * s->s.c + wide) * sizeof(float);
+    qn_widen_prepare_but(p, kept(s, n));
     return QN_OK;
+}
+
+/* ---- parts ---- */
+
+/* A part as a tensor of its own; its first element. */
+static int64_t part_of(const QnChannels *s, int64_t part, QnChannels *one)
+{
+    int64_t first = qn_cpu_part_begin(s->outer, s->n_parts, part);
+    *one = *s;
+    one->outer = qn_cpu_part_begin(s->outer, s->n_parts, part + 1) - first;
+    one->n_parts = 1;
+    return first * s->c * s->inner;
+}
+
+static float *wide_of(const NormRun *r, int worker, int which)
+{
+    return r->wide + (2 * worker + which) * r->n->part_floats;
+}
+
+/* n elements of an image from `at` on, in `wide` where they are no floats. */
+static const float *load(const NormRun *r, const void *x, int64_t at, int64_t n, float *wide)
+{
+    const NormState *s = r->n;
+    if (!s->by_parts)
+        return (const float *)x + at;
+    s->convert->to_f32(s->dtype, (const char *)x + (size_t)at * sizeof(uint16_t), wide, n);
+    return wide;
+}
+
+static float *result(const NormRun *r, int64_t at, float *wide)
+{
+    return r->n->by_parts ? wide : (float *)r->y + at;
+}
+
+static void store(const NormRun *r, int64_t at, int64_t n, const float *wide)
+{
+    const NormState *s = r->n;
+    if (s->by_parts)
+        s->convert->from_f32(s->dtype, wide, (char *)r->y + (size_t)at * sizeof(uint16_t), n);
 }
 
 static void norm_fini(QnPrepared *p)
@@ -64,15 +135,20 @@ static int64_t part_pixels(const QnChannels *s, int64_t part)
 static void stats_unit(void *ctx, int worker, int64_t part)
 {
     const NormRun *r = ctx;
-    (void)worker;
-    r->n->fns->stats(&r->n->s, r->x, part, r->parts + part * 3 * r->n->s.c);
+    QnChannels one;
+    int64_t at = part_of(&r->n->s, part, &one), n = one.outer * one.c * one.inner;
+    r->n->fns->stats(&one, load(r, r->x, at, n, wide_of(r, worker, 0)), 0,
+                     r->parts + part * 3 * one.c);
 }
 
 static void affine_unit(void *ctx, int worker, int64_t part)
 {
     const NormRun *r = ctx;
-    (void)worker;
-    r->n->fns->affine(&r->n->s, r->x, r->mean, r->scale, r->bias, r->y, part);
+    QnChannels one;
+    int64_t at = part_of(&r->n->s, part, &one), n = one.outer * one.c * one.inner;
+    float *wide = wide_of(r, worker, 0), *y = result(r, at, wide);
+    r->n->fns->affine(&one, load(r, r->x, at, n, wide), r->mean, r->scale, r->bias, y, 0);
+    store(r, at, n, y);
 }
 
 /* Channels whose parts are joined together: a part's numbers lie beside each other. */
@@ -133,6 +209,7 @@ static QnStatus batch_norm_f32(const QnPrepared *p, const void *const *in, void 
     for (int i = 0; i < 3; i++) /* mean, reciprocal deviation, variance */
         r.to[i] = out[1 + i];
     r.parts = scale + s->c;
+    r.wide = r.parts + 3 * s->n_parts * s->c;
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, stats_unit, &r);
     qn_cpu_parallel(qn_cpu_threads(p), joints(s), stats_joint, &r);
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, affine_unit, &r);
@@ -142,7 +219,8 @@ static QnStatus batch_norm_f32(const QnPrepared *p, const void *const *in, void 
 static QnStatus batch_norm_run(const QnPrepared *p, const void *const *in, void *const *out,
                                void *workspace)
 {
-    return qn_widen_run(p, in, out, workspace, batch_norm_f32);
+    const NormState *s = p->state;
+    return qn_widen_run_but(p, in, out, workspace, kept(s, p->node), batch_norm_f32);
 }
 
 /* ---- batch_norm_grad ---- */
@@ -150,15 +228,22 @@ static QnStatus batch_norm_run(const QnPrepared *p, const void *const *in, void 
 static void grad_sums_unit(void *ctx, int worker, int64_t part)
 {
     const NormRun *r = ctx;
-    (void)worker;
-    r->n->fns->grad_sums(&r->n->s, r->dy, r->x, r->mean, part, r->parts + part * 3 * r->n->s.c);
+    QnChannels one;
+    int64_t at = part_of(&r->n->s, part, &one), n = one.outer * one.c * one.inner;
+    r->n->fns->grad_sums(&one, load(r, r->dy, at, n, wide_of(r, worker, 0)),
+                         load(r, r->x, at, n, wide_of(r, worker, 1)), r->mean, 0,
+                         r->parts + part * 3 * one.c);
 }
 
 static void grad_unit(void *ctx, int worker, int64_t part)
 {
     const NormRun *r = ctx;
-    (void)worker;
-    r->n->fns->grad(&r->n->s, r->dy, r->x, r->mean, r->scale, r->k0, r->k1, r->y, part);
+    QnChannels one;
+    int64_t at = part_of(&r->n->s, part, &one), n = one.outer * one.c * one.inner;
+    float *wide = wide_of(r, worker, 0), *dx = result(r, at, wide);
+    r->n->fns->grad(&one, load(r, r->dy, at, n, wide), load(r, r->x, at, n, wide_of(r, worker, 1)),
+                    r->mean, r->scale, r->k0, r->k1, dx, 0);
+    store(r, at, n, dx);
 }
 
 static void grad_joint(void *ctx, int64_t joint)
@@ -198,6 +283,7 @@ static QnStatus batch_norm_grad_f32(const QnPrepared *p, const void *const *in, 
     r.to[0] = out[1]; /* of scale */
     r.to[1] = out[2]; /* of bias */
     r.parts = k1 + s->c;
+    r.wide = r.parts + 3 * s->n_parts * s->c;
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, grad_sums_unit, &r);
     qn_cpu_parallel(qn_cpu_threads(p), joints(s), grad_joint, &r);
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, grad_unit, &r);
@@ -207,7 +293,8 @@ static QnStatus batch_norm_grad_f32(const QnPrepared *p, const void *const *in, 
 static QnStatus batch_norm_grad_run(const QnPrepared *p, const void *const *in, void *const *out,
                                     void *workspace)
 {
-    return qn_widen_run(p, in, out, workspace, batch_norm_grad_f32);
+    const NormState *s = p->state;
+    return qn_widen_run_but(p, in, out, workspace, kept(s, p->node), batch_norm_grad_f32);
 }
 
 const QnKernel qn_kernel_batch_norm_channels = {

@@ -36,17 +36,27 @@ static size_t wide_bytes(const QnType *t)
     return ((size_t)qn_shape_count(&t->shape) * sizeof(float) + 63) / 64 * 64;
 }
 
-static size_t all_bytes(const QnNode *n)
+static size_t bytes_at(const QnNode *n, int i, unsigned keep)
+{
+    return keep >> i & 1 ? 0 : wide_bytes(type_at(n, i));
+}
+
+static size_t all_bytes(const QnNode *n, unsigned keep)
 {
     size_t sum = 0;
     for (int i = 0; i < n->n_in + n->n_out; i++)
-        sum += wide_bytes(type_at(n, i));
+        sum += bytes_at(n, i, keep);
     return sum;
 }
 
 void qn_widen_prepare(QnPrepared *p)
 {
-    size_t more = all_bytes(p->node);
+    qn_widen_prepare_but(p, 0);
+}
+
+void qn_widen_prepare_but(QnPrepared *p, unsigned keep)
+{
+    size_t more = all_bytes(p->node, keep);
     if (more)
         p->workspace_bytes = (p->workspace_bytes + 63) / 64 * 64 + more;
 }
@@ -85,30 +95,35 @@ static void convert(const QnPrepared *p, const QnType *t, const void *from, void
 QnStatus qn_widen_run(const QnPrepared *p, const void *const *in, void *const *out, void *workspace,
                       QnRunFn *fn)
 {
+    return qn_widen_run_but(p, in, out, workspace, 0, fn);
+}
+
+QnStatus qn_widen_run_but(const QnPrepared *p, const void *const *in, void *const *out,
+                          void *workspace, unsigned keep, QnRunFn *fn)
+{
     const QnNode *n = p->node;
     const void *in32[MOST];
     void *out32[MOST];
-    size_t all = all_bytes(n);
+    size_t all = all_bytes(n, keep);
     if (!all)
         return fn(p, in, out, workspace);
     char *at = (char *)workspace + p->workspace_bytes - all;
     for (int i = 0; i < n->n_in; i++) {
-        const QnType *t = type_at(n, i);
-        in32[i] = wide_bytes(t) ? at : in[i];
-        if (wide_bytes(t))
-            convert(p, t, in[i], at, false);
-        at += wide_bytes(t);
+        size_t bytes = bytes_at(n, i, keep);
+        in32[i] = bytes ? at : in[i];
+        if (bytes)
+            convert(p, type_at(n, i), in[i], at, false);
+        at += bytes;
     }
     for (int i = 0; i < n->n_out; i++) {
-        const QnType *t = type_at(n, n->n_in + i);
-        out32[i] = wide_bytes(t) ? at : out[i];
-        at += wide_bytes(t);
+        size_t bytes = bytes_at(n, n->n_in + i, keep);
+        out32[i] = bytes ? at : out[i];
+        at += bytes;
     }
     QN_TRY(fn(p, in32, out32, workspace));
     for (int i = 0; i < n->n_out; i++) {
-        const QnType *t = type_at(n, n->n_in + i);
-        if (wide_bytes(t))
-            convert(p, t, out32[i], out[i], true);
+        if (bytes_at(n, n->n_in + i, keep))
+            convert(p, type_at(n, n->n_in + i), out32[i], out[i], true);
     }
     return QN_OK;
 }

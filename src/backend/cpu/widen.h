@@ -16,4 +16,10 @@ typedef QnStatus QnRunFn(const QnPrepared *p, const void *const *in, void *const
 QnStatus qn_widen_run(const QnPrepared *p, const void *const *in, void *const *out, void *workspace,
                       QnRunFn *fn);
 
+/* The same but for the operands (inputs, then outputs) whose bits `keep` has: fn takes those as
+ * they are. */
+void qn_widen_prepare_but(QnPrepared *p, unsigned keep);
+QnStatus qn_widen_run_but(const QnPrepared *p, const void *const *in, void *const *out,
+                          void *workspace, unsigned keep, QnRunFn *fn);
+
 #endif
