@@ -171,8 +171,19 @@ enum { QN_DEVICE_MAX_ARG = 40 };
  * scalar function. */
 typedef struct QnDeviceCall {
     const char *kernel; /* function in the text */
-    int64_t n_groups;   /* work groups, each of group_size items */
-    int group_size;     /* 0: the device chooses, n_groups counts items */
+    /* With group_size 0, optional: the same as a function that takes the item's number before the
+     * other arguments. Many launches of one text can then be one (rt/batch.h). */
+    const char *at;
+    int64_t n_groups; /* work groups, each of group_size items */
+    int group_size;   /* 0: the device chooses, n_groups counts items */
+    /* NULL, or a second stage: a kernel of the same arguments, launched after the first as
+     * then_groups groups of group_size items. */
+    const char *then;
+    int64_t then_groups;
+    /* Between inputs and scalars stands a pointer to so many bytes that the stages share; nothing
+     * can be read behind it where they are 0. */
+    bool has_work;
+    int64_t work_bytes;
     int n_arg;
     struct {
         bool is_float; /* float; otherwise a 64-bit integer */

@@ -4,43 +4,88 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
+/* Leaves the group's totals of a and b in pa[0] and pb[0]. */
+#define BATCH_NORM_GRAD_TOTALS(a, b)                                                               \
+    pa[lid] = a;                                                                                   \
+    pb[lid] = b;                                                                                   \
+    QN_SYNC();                                                                                     \
+    for (int h = size / 2; h > 0; h /= 2) {                                                        \
+        if (lid < h) {                                                                             \
+            pa[lid] += pa[lid + h];                                                                \
+            pb[lid] += pb[lid + h];                                                                \
+        }                                                                                          \
+        QN_SYNC();                                                                                 \
+    }
+
 /* One work group a channel; x is (n, c, inner). */
 QN_KERNEL batch_norm_grad_channel(QN_GLOBAL QN_T *dx, QN_GLOBAL QN_T *dscale, QN_GLOBAL QN_T *dbias,
                                   QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *x,
                                   QN_GLOBAL const float *mean, QN_GLOBAL const float *rstd,
-                                  QN_GLOBAL const QN_T *scale, qn_long n, qn_long c, qn_long inner)
+                                  QN_GLOBAL const QN_T *scale, QN_GLOBAL float *work, qn_long n,
+                                  qn_long c, qn_long inner, qn_long splits)
 {
     QN_SHARED float pa[256], pb[256];
     qn_long ch = qn_group(), count = n * inner;
     int lid = qn_lid(), size = qn_group_size();
     float m = mean[ch], r = rstd[ch], a = 0.0f, b = 0.0f;
-    for (qn_long i = lid; i < count; i += size) {
-        qn_long at = (i / inner * c + ch) * inner + i % inner;
-        float d = qn_load(dy, at);
-        a += d;
-        b += d * (qn_load(x, at) - m) * r;
-    }
-    pa[lid] = a;
-    pb[lid] = b;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h) {
-            pa[lid] += pa[lid + h];
-            pb[lid] += pb[lid + h];
-        }
-        QN_SYNC();
-    }
+    QN_CHANNEL(ch, c, inner, 0, count, float d = qn_load(dy, at); a += d;
+               b += d * (qn_load(x, at) - m) * r)
+    BATCH_NORM_GRAD_TOTALS(a, b)
     a = pa[0] / (float)count;
     b = pb[0] / (float)count;
     float k = qn_load(scale, ch) * r;
-    for (qn_long i = lid; i < count; i += size) {
-        qn_long at = (i / inner * c + ch) * inner + i % inner;
-        qn_store(dx, at, k * (qn_load(dy, at) - a - (qn_load(x, at) - m) * r * b));
-    }
+    QN_CHANNEL(ch, c, inner, 0, count,
+               qn_store(dx, at, k * (qn_load(dy, at) - a - (qn_load(x, at) - m) * r * b)))
     if (lid == 0) {
         qn_store(dscale, ch, pb[0]);
         qn_store(dbias, ch, pa[0]);
     }
+}
+
+/* Of few large channels, `splits` groups a channel: first each group's share of the sums, then
+ * every group adds those of the channel and does its share of dx. */
+QN_KERNEL batch_norm_grad_share(QN_GLOBAL QN_T *dx, QN_GLOBAL QN_T *dscale, QN_GLOBAL QN_T *dbias,
+                                QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *x,
+                                QN_GLOBAL const float *mean, QN_GLOBAL const float *rstd,
+                                QN_GLOBAL const QN_T *scale, QN_GLOBAL float *work, qn_long n,
+                                qn_long c, qn_long inner, qn_long splits)
+{
+    QN_SHARED float pa[256], pb[256];
+    qn_long ch = qn_group() / splits, count = n * inner, share = (count + splits - 1) / splits;
+    qn_long from = qn_group() % splits * share, to = from + share < count ? from + share : count;
+    int lid = qn_lid(), size = qn_group_size();
+    float m = mean[ch], r = rstd[ch], a = 0.0f, b = 0.0f;
+    QN_CHANNEL(ch, c, inner, from, to, float d = qn_load(dy, at); a += d;
+               b += d * (qn_load(x, at) - m) * r)
+    BATCH_NORM_GRAD_TOTALS(a, b)
+    if (lid == 0) {
+        work[2 * qn_group()] = pa[0];
+        work[2 * qn_group() + 1] = pb[0];
+    }
+}
+
+QN_KERNEL batch_norm_grad_join(QN_GLOBAL QN_T *dx, QN_GLOBAL QN_T *dscale, QN_GLOBAL QN_T *dbias,
+                               QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *x,
+                               QN_GLOBAL const float *mean, QN_GLOBAL const float *rstd,
+                               QN_GLOBAL const QN_T *scale, QN_GLOBAL float *work, qn_long n,
+                               qn_long c, qn_long inner, qn_long splits)
+{
+    qn_long ch = qn_group() / splits, count = n * inner, share = (count + splits - 1) / splits;
+    qn_long from = qn_group() % splits * share, to = from + share < count ? from + share : count;
+    float m = mean[ch], r = rstd[ch], a = 0.0f, b = 0.0f;
+    for (qn_long i = ch * splits; i < (ch + 1) * splits; i++) {
+        a += work[2 * i];
+        b += work[2 * i + 1];
+    }
+    if (qn_lid() == 0 && from == 0) {
+        qn_store(dscale, ch, b);
+        qn_store(dbias, ch, a);
+    }
+    a /= (float)count;
+    b /= (float)count;
+    float k = qn_load(scale, ch) * r;
+    QN_CHANNEL(ch, c, inner, from, to,
+               qn_store(dx, at, k * (qn_load(dy, at) - a - (qn_load(x, at) - m) * r * b)))
 }
 #endif
 
@@ -113,12 +158,8 @@ static QnStatus batch_norm_grad_call(const QnNode *n, QnDeviceCall *c)
     QnRows r = qn_util_rows(&n->in[1]->type.shape, 1);
     if (n->in[2]->type.dtype != QN_DTYPE_F32 || n->in[3]->type.dtype != QN_DTYPE_F32)
         return qn_fail(QN_EUNSUPPORTED, "batch_norm_grad: device text takes f32 statistics");
-    *c = (QnDeviceCall){ .kernel = "batch_norm_grad_channel",
-                         .n_groups = r.n,
-                         .group_size = QN_GROUP };
-    qn_device_int(c, r.outer);
-    qn_device_int(c, r.n);
-    qn_device_int(c, r.inner);
+    qn_norm_channel_call(r, "batch_norm_grad_channel", "batch_norm_grad_share",
+                         "batch_norm_grad_join", c);
     return QN_OK;
 }
 

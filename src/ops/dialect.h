@@ -23,30 +23,34 @@ typedef long qn_long;
 typedef ulong qn_ulong;
 typedef uint qn_uint;
 typedef ushort qn_ushort;
-#define qn_group()      ((qn_long)get_group_id(0))
-#define qn_lid()        ((int)get_local_id(0))
-#define qn_group_size() ((int)get_local_size(0))
-#define qn_item()       ((qn_long)get_global_id(0))
-#define qn_bits(x)      as_uint(x)
-#define qn_from_bits(x) as_float(x)
-#define qn_mulhi(a, b)  mul_hi((qn_uint)(a), (qn_uint)(b))
+#define qn_group()         ((qn_long)get_group_id(0))
+#define qn_lid()           ((int)get_local_id(0))
+#define qn_group_size()    ((int)get_local_size(0))
+#define qn_item()          ((qn_long)get_global_id(0))
+#define qn_bits(x)         as_uint(x)
+#define qn_from_bits(x)    as_float(x)
+#define qn_mulhi(a, b)     mul_hi((qn_uint)(a), (qn_uint)(b))
+#define QN_LOAD4(T, p)     vload4(0, p)
+#define QN_STORE4(T, q, p) vstore4(q, 0, p)
 #else
 #define QN_KERNEL extern "C" __global__ void
 #define QN_GLOBAL
-#define QN_SHARED       __shared__
-#define QN_SYNC()       __syncthreads()
-#define QN_SCALAR       static __device__ inline
+#define QN_SHARED          __shared__
+#define QN_SYNC()          __syncthreads()
+#define QN_SCALAR          static __device__ inline
 typedef long long qn_long;
 typedef unsigned long long qn_ulong;
 typedef unsigned int qn_uint;
 typedef unsigned short qn_ushort;
-#define qn_group()      ((qn_long)blockIdx.x)
-#define qn_lid()        ((int)threadIdx.x)
-#define qn_group_size() ((int)blockDim.x)
-#define qn_item()       ((qn_long)blockIdx.x * blockDim.x + threadIdx.x)
-#define qn_bits(x)      __float_as_uint(x)
-#define qn_from_bits(x) __uint_as_float(x)
-#define qn_mulhi(a, b)  __umulhi((qn_uint)(a), (qn_uint)(b))
+#define qn_group()         ((qn_long)blockIdx.x)
+#define qn_lid()           ((int)threadIdx.x)
+#define qn_group_size()    ((int)blockDim.x)
+#define qn_item()          ((qn_long)blockIdx.x * blockDim.x + threadIdx.x)
+#define qn_bits(x)         __float_as_uint(x)
+#define qn_from_bits(x)    __uint_as_float(x)
+#define qn_mulhi(a, b)     __umulhi((qn_uint)(a), (qn_uint)(b))
+#define QN_LOAD4(T, p)     (*(const T *)(p))
+#define QN_STORE4(T, q, p) (*(T *)(p) = (q))
 #ifndef INFINITY
 #define INFINITY __uint_as_float(0x7f800000u)
 #endif
@@ -190,20 +194,131 @@ QN_SCALAR qn_long qn_u64_of(float v)
 #define qn_u32_of(v)  qn_clamp(qn_i64_of(v), 0, 4294967295)
 #define qn_bool_of(v) ((qn_long)((v) != 0.0f))
 
+/* Four neighbours at p + i, which is aligned to them, into or from v[0..4): in one access of memory
+ * for floats. QN_GET4 and QN_PUT4 do the same where an array of n may end before: its last element
+ * stands for what is behind it, where nothing is written. */
+#define QN_EACH4(statement)                                                                        \
+    for (int u = 0; u < 4; u++) {                                                                  \
+        statement;                                                                                 \
+    }
+#define QN_SPREAD4(v, q) v[0] = (q).x, v[1] = (q).y, v[2] = (q).z, v[3] = (q).w
+#define QN_GATHER4(q, v) (q).x = v[0], (q).y = v[1], (q).z = v[2], (q).w = v[3]
+#define qn_load4_f32(p, i, v)                                                                      \
+    {                                                                                              \
+        const float4 qn_q = QN_LOAD4(float4, (p) + (i));                                           \
+        QN_SPREAD4(v, qn_q);                                                                       \
+    }
+#define qn_store4_f32(p, i, v)                                                                     \
+    {                                                                                              \
+        float4 qn_q;                                                                               \
+        QN_GATHER4(qn_q, v);                                                                       \
+        QN_STORE4(float4, qn_q, (p) + (i));                                                        \
+    }
+#define qn_load4_bf16(p, i, v)                                                                     \
+    {                                                                                              \
+        const ushort4 qn_q = QN_LOAD4(ushort4, (p) + (i));                                         \
+        qn_ushort qn_w[4];                                                                         \
+        QN_SPREAD4(qn_w, qn_q);                                                                    \
+        QN_EACH4(v[u] = qn_load_bf16(qn_w, u))                                                     \
+    }
+#define qn_store4_bf16(p, i, v)                                                                    \
+    {                                                                                              \
+        ushort4 qn_q;                                                                              \
+        qn_ushort qn_w[4];                                                                         \
+        QN_EACH4(qn_w[u] = qn_bf16_of(v[u]))                                                       \
+        QN_GATHER4(qn_q, qn_w);                                                                    \
+        QN_STORE4(ushort4, qn_q, (p) + (i));                                                       \
+    }
+#ifdef __OPENCL_VERSION__
+#define qn_load4_f16(p, i, v)                                                                      \
+    {                                                                                              \
+        const float4 qn_q = vload_half4(0, (p) + (i));                                             \
+        QN_SPREAD4(v, qn_q);                                                                       \
+    }
+#define qn_store4_f16(p, i, v)                                                                     \
+    {                                                                                              \
+        float4 qn_q;                                                                               \
+        QN_GATHER4(qn_q, v);                                                                       \
+        vstore_half4_rte(qn_q, 0, (p) + (i));                                                      \
+    }
+#else
+#define qn_load4_f16(p, i, v)                                                                      \
+    {                                                                                              \
+        const ushort4 qn_q = QN_LOAD4(ushort4, (p) + (i));                                         \
+        qn_ushort qn_w[4];                                                                         \
+        QN_SPREAD4(qn_w, qn_q);                                                                    \
+        QN_EACH4(v[u] = qn_f16_float(qn_w[u]))                                                     \
+    }
+#define qn_store4_f16(p, i, v)                                                                     \
+    {                                                                                              \
+        ushort4 qn_q;                                                                              \
+        qn_ushort qn_w[4];                                                                         \
+        QN_EACH4(qn_w[u] = qn_f16_of(v[u]))                                                        \
+        QN_GATHER4(qn_q, qn_w);                                                                    \
+        QN_STORE4(ushort4, qn_q, (p) + (i));                                                       \
+    }
+#endif
+#define qn_load4_i8(p, i, v)    QN_EACH4(v[u] = qn_load_i8(p, (i) + u))
+#define qn_store4_i8(p, i, v)   QN_EACH4(qn_store_i8(p, (i) + u, v[u]))
+#define qn_load4_u8(p, i, v)    QN_EACH4(v[u] = qn_load_u8(p, (i) + u))
+#define qn_store4_u8(p, i, v)   QN_EACH4(qn_store_u8(p, (i) + u, v[u]))
+#define qn_load4_i16(p, i, v)   QN_EACH4(v[u] = qn_load_i16(p, (i) + u))
+#define qn_store4_i16(p, i, v)  QN_EACH4(qn_store_i16(p, (i) + u, v[u]))
+#define qn_load4_u16(p, i, v)   QN_EACH4(v[u] = qn_load_u16(p, (i) + u))
+#define qn_store4_u16(p, i, v)  QN_EACH4(qn_store_u16(p, (i) + u, v[u]))
+#define qn_load4_i32(p, i, v)   QN_EACH4(v[u] = qn_load_i32(p, (i) + u))
+#define qn_store4_i32(p, i, v)  QN_EACH4(qn_store_i32(p, (i) + u, v[u]))
+#define qn_load4_u32(p, i, v)   QN_EACH4(v[u] = qn_load_u32(p, (i) + u))
+#define qn_store4_u32(p, i, v)  QN_EACH4(qn_store_u32(p, (i) + u, v[u]))
+#define qn_load4_i64(p, i, v)   QN_EACH4(v[u] = qn_load_i64(p, (i) + u))
+#define qn_store4_i64(p, i, v)  QN_EACH4(qn_store_i64(p, (i) + u, v[u]))
+#define qn_load4_u64(p, i, v)   QN_EACH4(v[u] = qn_load_u64(p, (i) + u))
+#define qn_store4_u64(p, i, v)  QN_EACH4(qn_store_u64(p, (i) + u, v[u]))
+#define qn_load4_bool(p, i, v)  QN_EACH4(v[u] = qn_load_bool(p, (i) + u))
+#define qn_store4_bool(p, i, v) QN_EACH4(qn_store_bool(p, (i) + u, v[u]))
+#define QN_GET4(dtype, p, i, n, v)                                                                 \
+    do {                                                                                           \
+        if ((i) + 4 <= (n)) {                                                                      \
+            qn_load4_##dtype(p, i, v);                                                             \
+        } else {                                                                                   \
+            QN_EACH4(v[u] = qn_load_##dtype(p, (i) + u < (n) ? (i) + u : (n)-1));                  \
+        }                                                                                          \
+    } while (0)
+#define QN_PUT4(dtype, p, i, n, v)                                                                 \
+    do {                                                                                           \
+        if ((i) + 4 <= (n)) {                                                                      \
+            qn_store4_##dtype(p, i, v);                                                            \
+        } else {                                                                                   \
+            QN_EACH4(if ((i) + u < (n)) qn_store_##dtype(p, (i) + u, v[u]));                       \
+        }                                                                                          \
+    } while (0)
+
+/* a / b of what is not negative: of 32 bits where they are enough, which costs a third. */
+QN_SCALAR qn_long qn_div(qn_long a, qn_long b)
+{
+    return ((a | b) >> 32) != 0 ? a / b : (qn_long)((qn_uint)a / (qn_uint)b);
+}
+
 /* Storage type of the floating-point tensors of an operator's own kernels: float, or 16 bits when
  * QN_F16 or QN_BF16 is defined. Arithmetic is in float. */
 #if defined(QN_BF16)
 typedef qn_bf16 QN_T;
-#define qn_load(p, i)     qn_load_bf16(p, i)
-#define qn_store(p, i, v) qn_store_bf16(p, i, v)
+#define qn_get4(p, i, n, v) QN_GET4(bf16, p, i, n, v)
+#define qn_put4(p, i, n, v) QN_PUT4(bf16, p, i, n, v)
+#define qn_load(p, i)       qn_load_bf16(p, i)
+#define qn_store(p, i, v)   qn_store_bf16(p, i, v)
 #elif defined(QN_F16)
 typedef qn_f16 QN_T;
-#define qn_load(p, i)     qn_load_f16(p, i)
-#define qn_store(p, i, v) qn_store_f16(p, i, v)
+#define qn_get4(p, i, n, v) QN_GET4(f16, p, i, n, v)
+#define qn_put4(p, i, n, v) QN_PUT4(f16, p, i, n, v)
+#define qn_load(p, i)       qn_load_f16(p, i)
+#define qn_store(p, i, v)   qn_store_f16(p, i, v)
 #else
 typedef float QN_T;
-#define qn_load(p, i)     qn_load_f32(p, i)
-#define qn_store(p, i, v) qn_store_f32(p, i, v)
+#define qn_get4(p, i, n, v) QN_GET4(f32, p, i, n, v)
+#define qn_put4(p, i, n, v) QN_PUT4(f32, p, i, n, v)
+#define qn_load(p, i)       qn_load_f32(p, i)
+#define qn_store(p, i, v)   qn_store_f32(p, i, v)
 #endif
 
 /* Eight dims or strides as kernel arguments, outermost first (unused ones lead: dim 1, stride 0),
@@ -231,6 +346,89 @@ QN_SCALAR qn_long qn_strided(qn_long i, QN_ARG8(d), QN_ARG8(s))
     i /= d1;
     return at + i % d0 * s0;
 }
+
+/* A reduction of x, seen as (outer, n, inner, m), over n and m to y, (outer, inner), in one order
+ * that its shape decides. The file says what <name>_take makes of an accumulator A and an element,
+ * <name>_join of two accumulators, and <name>_end of the last and the number of elements.
+ *
+ * <name>_fold: a work group folds a share of `width` neighbouring columns, of which there are
+ * `splits` shares: every item a strided share of one column, then a tree in shared memory. With one
+ * share that is all; else <name>_last folds the shares, eight outputs a group. width is a power of
+ * two, so that both the reads of neighbours and the tree stay within columns. */
+#define QN_FOLD(name, T, LOAD, STORE, A, START)                                                    \
+    QN_KERNEL name##_fold(QN_GLOBAL T *y, QN_GLOBAL const T *x, QN_GLOBAL A *work, qn_long outer,  \
+                          qn_long n, qn_long inner, qn_long m, qn_long width, qn_long splits)      \
+    {                                                                                              \
+        QN_SHARED A part[256];                                                                     \
+        const qn_long tiles = (inner + width - 1) / width, tile = qn_group() / splits;             \
+        const qn_long share = (n * m + splits - 1) / splits, from = qn_group() % splits * share;   \
+        const qn_long to = from + share < n * m ? from + share : n * m;                            \
+        const int lid = qn_lid(), w = (int)width, lanes = qn_group_size() / w;                     \
+        const qn_long o = tile / tiles, k = tile % tiles * width + lid % w;                        \
+        const qn_long rows = lanes / m, rest = lanes % m;                                          \
+        qn_long row = (from + lid / w) / m, j = (from + lid / w) % m;                              \
+        A a = START;                                                                               \
+        for (qn_long i = from + lid / w; i < to && k < inner; i += lanes) {                        \
+            a = name##_take(a, LOAD(x, ((o * n + row) * inner + k) * m + j));                      \
+            row += rows;                                                                           \
+            j += rest;                                                                             \
+            if (j >= m) {                                                                          \
+                j -= m;                                                                            \
+                row++;                                                                             \
+            }                                                                                      \
+        }                                                                                          \
+        part[lid] = a;                                                                             \
+        QN_SYNC();                                                                                 \
+        for (int h = qn_group_size() / 2; h >= w; h /= 2) {                                        \
+            if (lid < h)                                                                           \
+                part[lid] = name##_join(part[lid], part[lid + h]);                                 \
+            QN_SYNC();                                                                             \
+        }                                                                                          \
+        if (lid < w && k < inner) {                                                                \
+            if (splits > 1)                                                                        \
+                work[(o * inner + k) * splits + qn_group() % splits] = part[lid];                  \
+            else                                                                                   \
+                STORE(y, o *inner + k, name##_end(part[lid], n * m));                              \
+        }                                                                                          \
+    }                                                                                              \
+    QN_KERNEL name##_last(QN_GLOBAL T *y, QN_GLOBAL const T *x, QN_GLOBAL A *work, qn_long outer,  \
+                          qn_long n, qn_long inner, qn_long m, qn_long width, qn_long splits)      \
+    {                                                                                              \
+        QN_SHARED A part[256];                                                                     \
+        const int lid = qn_lid(), lane = lid % 32;                                                 \
+        const qn_long at = qn_group() * 8 + lid / 32, count = outer * inner;                       \
+        A a = START;                                                                               \
+        for (qn_long i = lane; i < splits && at < count; i += 32)                                  \
+            a = name##_join(a, work[at * splits + i]);                                             \
+        part[lid] = a;                                                                             \
+        QN_SYNC();                                                                                 \
+        for (int h = 16; h > 0; h /= 2) {                                                          \
+            if (lane < h)                                                                          \
+                part[lid] = name##_join(part[lid], part[lid + h]);                                 \
+            QN_SYNC();                                                                             \
+        }                                                                                          \
+        if (lane == 0 && at < count)                                                               \
+            STORE(y, at, name##_end(part[lid], n *m));                                             \
+    }
+
+/* For channel ch of an array (rows, c, inner), its elements [from, to): each item runs the
+ * statement for a strided share of them, with `at` the element's offset in the array. */
+#define QN_CHANNEL(ch, c, inner, from, to, statement)                                              \
+    {                                                                                              \
+        const qn_long qn_rows = qn_group_size() / (inner), qn_rest = qn_group_size() % (inner);    \
+        qn_long qn_row = qn_div((from) + qn_lid(), inner);                                         \
+        qn_long qn_j = (from) + qn_lid() - qn_row * (inner);                                       \
+        for (qn_long qn_i = (from) + qn_lid(); qn_i < (to); qn_i += qn_group_size()) {             \
+            const qn_long at = (qn_row * (c) + (ch)) * (inner) + qn_j;                             \
+            statement;                                                                             \
+            qn_row += qn_rows;                                                                     \
+            qn_j += qn_rest;                                                                       \
+            if (qn_j >= (inner)) {                                                                 \
+                qn_j -= (inner);                                                                   \
+                qn_row++;                                                                          \
+            }                                                                                      \
+        }                                                                                          \
+    }
 
 /* Random words as base/rng.h makes them: Philox 4x32, 10 rounds; out[0..4) is block `counter`. The
  * key tensor is step, or step and seed, as ops/draw.h has it. */

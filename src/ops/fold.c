@@ -103,11 +103,82 @@ QnCost qn_fold_cost(const QnNode *n, double flops)
                      .bytes_written = (double)qn_type_bytes(&n->out[0].type) };
 }
 
-QnStatus qn_fold_call(const QnNode *n, const char *kernel, QnDeviceCall *c)
+QnStatus qn_fold_rows_call(const QnNode *n, const char *kernel, QnDeviceCall *c)
 {
     if (!qn_dtype_is_float(n->in[0]->type.dtype))
         return qn_fail(QN_EUNSUPPORTED, "%s: the device text is for floating point", kernel);
     return qn_util_reduce_call(kernel, &n->in[0]->type.shape, mask_of(n), c);
+}
+
+/* The shape as (outer, n, inner, m), n and m folded: lengths of runs of axes that are all folded or
+ * all kept. m, the innermost, is 1 where the last axes are kept or n is folded to their end. */
+static QnStatus fold_runs(const char *kernel, const QnShape *s, unsigned mask, int64_t run[4])
+{
+    int at = 0;
+    for (int i = 0; i < 4; i++)
+        run[i] = 1;
+    for (int i = 0; i < s->rank; i++) {
+        bool folded = mask >> i & 1;
+        if (s->dim[i] == 1)
+            continue;
+        at += (at & 1) != folded;
+        if (at > 3)
+            return qn_fail(QN_EUNSUPPORTED, "%s: more than two runs of folded axes", kernel);
+        run[at] *= s->dim[i];
+    }
+    if (run[1] == 0 || run[3] == 0) { /* nothing is folded into each output */
+        run[1] = 0;
+        run[3] = 1;
+    }
+    return QN_OK;
+}
+
+/* Neighbouring columns of a group: as many as make reads of memory whole, more where columns are
+ * short, so that most items have something to fold. */
+static int64_t fold_width(int64_t n, int64_t inner, int64_t m)
+{
+    enum { WHOLE = 32 };
+    int64_t w = 1;
+    if (m > 1)
+        return 1;
+    while (w < WHOLE && w < inner)
+        w *= 2;
+    while (w < QN_GROUP && w < inner && QN_GROUP / w > n)
+        w *= 2;
+    return w;
+}
+
+/* Shares of a column, so that enough groups run and each item folds enough. */
+static int64_t fold_splits(int64_t groups, int64_t column, int64_t lanes)
+{
+    enum { GROUPS = 1024, ELEMENTS = 16 };
+    int64_t most = groups ? GROUPS / groups : 1;
+    return QN_MAX(QN_MIN(column / (lanes * ELEMENTS), most), 1);
+}
+
+QnStatus qn_fold_call(const QnNode *n, const char *fold, const char *last, QnDeviceCall *c)
+{
+    const QnType *t = &n->in[0]->type;
+    int64_t run[4];
+    if (!qn_dtype_is_float(t->dtype) && n->op != &qn_op_reduce_all && n->op != &qn_op_reduce_any)
+        return qn_fail(QN_EUNSUPPORTED, "%s: the device text is for floating point", fold);
+    QN_TRY(fold_runs(fold, &t->shape, mask_of(n), run));
+    int64_t width = fold_width(run[1], run[2], run[3]);
+    int64_t groups = run[0] * ((run[2] + width - 1) / width);
+    int64_t splits = fold_splits(groups, run[1] * run[3], QN_GROUP / width);
+    *c = (QnDeviceCall){
+        .kernel = fold, .n_groups = groups * splits, .group_size = QN_GROUP, .has_work = true
+    };
+    if (splits > 1) {
+        c->then = last;
+        c->then_groups = (run[0] * run[2] + 7) / 8;
+        c->work_bytes = run[0] * run[2] * splits * 4;
+    }
+    for (int i = 0; i < 4; i++)
+        qn_device_int(c, run[i]);
+    qn_device_int(c, width);
+    qn_device_int(c, splits);
+    return QN_OK;
 }
 
 QnValue *qn_fold_spread(QnGraph *g, const QnNode *n, QnValue *v)

@@ -21,7 +21,11 @@ QnStatus qn_fold_infer(QnInfer *c, const char *op, bool empty);
 QnCost qn_fold_cost(const QnNode *n, double flops);
 
 /* Launch of a kernel(y, x, n, inner) with one work group a row; for floats. */
-QnStatus qn_fold_call(const QnNode *n, const char *kernel, QnDeviceCall *c);
+QnStatus qn_fold_rows_call(const QnNode *n, const char *kernel, QnDeviceCall *c);
+
+/* Launch of the two kernels of QN_FOLD; for floats, and bools of reduce_all and
+ * reduce_any. */
+QnStatus qn_fold_call(const QnNode *n, const char *fold, const char *last, QnDeviceCall *c);
 
 /* A value of output 0's shape, repeated along the folded axes to the input's shape. */
 QnValue *qn_fold_spread(QnGraph *g, const QnNode *n, QnValue *v);

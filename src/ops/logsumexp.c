@@ -79,7 +79,7 @@ static void logsumexp_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **
 
 static QnStatus logsumexp_call(const QnNode *n, QnDeviceCall *c)
 {
-    return qn_fold_call(n, "logsumexp_mid", c);
+    return qn_fold_rows_call(n, "logsumexp_mid", c);
 }
 
 static const QnSample logsumexp_samples[] = {

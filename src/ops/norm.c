@@ -170,3 +170,24 @@ QnValue *qn_norm_stat_grad(QnGraph *g, const QnNormView *view, QnValue *x, QnVal
         dx = qn_norm_add(g, dx, qn_mul(g, qn_reshape(g, dmean, &view->stat), inv));
     return qn_cast(g, qn_expand(g, dx, &x->type.shape), x->type.dtype);
 }
+
+void qn_norm_channel_call(QnRows r, const char *whole, const char *share, const char *join,
+                          QnDeviceCall *c)
+{
+    enum { GROUPS = 1024, ELEMENTS = 16 * QN_GROUP }; /* wanted; that a group does at least */
+    int64_t count = r.outer * r.inner, most = r.n ? GROUPS / r.n : 1;
+    int64_t splits = QN_MAX(QN_MIN(count / ELEMENTS, most), 1);
+    *c = (QnDeviceCall){ .kernel = splits > 1 ? share : whole,
+                         .n_groups = r.n * splits,
+                         .group_size = QN_GROUP,
+                         .has_work = true };
+    if (splits > 1) {
+        c->then = join;
+        c->then_groups = c->n_groups;
+        c->work_bytes = c->n_groups * 8;
+    }
+    qn_device_int(c, count ? r.outer : 0);
+    qn_device_int(c, r.n);
+    qn_device_int(c, count ? r.inner : 1);
+    qn_device_int(c, splits);
+}

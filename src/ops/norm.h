@@ -3,7 +3,7 @@
 #ifndef QN_OPS_NORM_H
 #define QN_OPS_NORM_H
 
-#include "ir/graph.h"
+#include "ops/util.h"
 
 /* Statistics of 16-bit tensors are f32. */
 QnDtype qn_norm_stat(QnDtype x);
@@ -45,6 +45,11 @@ QnValue *qn_norm_stat_grad(QnGraph *g, const QnNormView *view, QnValue *x, QnVal
                            QnValue *rstd, QnValue *dmean, QnValue *drstd);
 /* 1 / number of elements along the axes, a scalar; the dims may be symbolic. */
 QnValue *qn_norm_inverse_count(QnGraph *g, const QnShape *x, const QnInts *axes, QnDtype dtype);
+/* Launch over the channels of an array (outer, n, inner): one work group of `whole` a channel, or
+ * several of `share` and then of `join` where channels are few and large, with two floats a group
+ * between them. Scalars are outer, n, inner and the groups a channel. */
+void qn_norm_channel_call(QnRows r, const char *whole, const char *share, const char *join,
+                          QnDeviceCall *c);
 /* a + b where either may be NULL. */
 QnValue *qn_norm_add(QnGraph *g, QnValue *a, QnValue *b);
 

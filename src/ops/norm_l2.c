@@ -2,27 +2,22 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* x is (outer, n, inner), one work group an output element, then a tree in shared memory. */
-QN_KERNEL norm_l2_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+QN_SCALAR float norm_l2_take(float s, float x)
 {
-    QN_SHARED float part[256];
-    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
-    int lid = qn_lid(), size = qn_group_size();
-    float s = 0.0f;
-    for (qn_long i = lid; i < n; i += size) {
-        float v = qn_load(x, base + i * inner);
-        s += v * v;
-    }
-    part[lid] = s;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h)
-            part[lid] += part[lid + h];
-        QN_SYNC();
-    }
-    if (lid == 0)
-        qn_store(y, row, qn_sqrtf(part[0]));
+    return s + x * x;
 }
+
+QN_SCALAR float norm_l2_join(float a, float b)
+{
+    return a + b;
+}
+
+QN_SCALAR float norm_l2_end(float s, qn_long n)
+{
+    return qn_sqrtf(s);
+}
+
+QN_FOLD(norm_l2, QN_T, qn_load, qn_store, float, 0.0f)
 #endif
 
 #ifdef QN_HOST
@@ -67,7 +62,7 @@ static void norm_l2_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx
 
 static QnStatus norm_l2_call(const QnNode *n, QnDeviceCall *c)
 {
-    return qn_fold_call(n, "norm_l2_mid", c);
+    return qn_fold_call(n, "norm_l2_fold", "norm_l2_last", c);
 }
 
 static const QnSample norm_l2_samples[] = {

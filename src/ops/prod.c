@@ -2,25 +2,22 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* x is (outer, n, inner), one work group an output element, then a tree in shared memory. */
-QN_KERNEL prod_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+QN_SCALAR float prod_take(float s, float x)
 {
-    QN_SHARED float part[256];
-    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
-    int lid = qn_lid(), size = qn_group_size();
-    float s = 1.0f;
-    for (qn_long i = lid; i < n; i += size)
-        s *= qn_load(x, base + i * inner);
-    part[lid] = s;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h)
-            part[lid] *= part[lid + h];
-        QN_SYNC();
-    }
-    if (lid == 0)
-        qn_store(y, row, part[0]);
+    return s * x;
 }
+
+QN_SCALAR float prod_join(float a, float b)
+{
+    return a * b;
+}
+
+QN_SCALAR float prod_end(float s, qn_long n)
+{
+    return s;
+}
+
+QN_FOLD(prod, QN_T, qn_load, qn_store, float, 1.0f)
 #endif
 
 #ifdef QN_HOST
@@ -94,7 +91,7 @@ static void prod_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 
 static QnStatus prod_call(const QnNode *n, QnDeviceCall *c)
 {
-    return qn_fold_call(n, "prod_mid", c);
+    return qn_fold_call(n, "prod_fold", "prod_last", c);
 }
 
 static const QnSample prod_samples[] = {

@@ -2,25 +2,22 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* x is (outer, n, inner), one work group an output element. */
-QN_KERNEL reduce_all_mid(QN_GLOBAL unsigned char *y, QN_GLOBAL const unsigned char *x, qn_long n,
-                         qn_long inner)
+QN_SCALAR int reduce_all_take(int s, qn_long x)
 {
-    QN_SHARED int part[256];
-    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
-    int lid = qn_lid(), size = qn_group_size(), s = 1;
-    for (qn_long i = lid; i < n; i += size)
-        s = s && x[base + i * inner] != 0;
-    part[lid] = s;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h)
-            part[lid] = part[lid] && part[lid + h];
-        QN_SYNC();
-    }
-    if (lid == 0)
-        y[row] = (unsigned char)part[0];
+    return s && x != 0;
 }
+
+QN_SCALAR int reduce_all_join(int a, int b)
+{
+    return a && b;
+}
+
+QN_SCALAR qn_long reduce_all_end(int s, qn_long n)
+{
+    return s;
+}
+
+QN_FOLD(reduce_all, qn_bool, qn_load_bool, qn_store_bool, int, 1)
 #endif
 
 #ifdef QN_HOST
@@ -57,10 +54,7 @@ static QnStatus reduce_all_ref(const QnRefArgs *a)
 
 static QnStatus reduce_all_call(const QnNode *n, QnDeviceCall *c)
 {
-    unsigned mask = 0;
-    const QnReduceAttr *attr = n->attr;
-    QN_TRY(qn_util_axes_mask("reduce_all", &n->in[0]->type.shape, &attr->axes, &mask));
-    return qn_util_reduce_call("reduce_all_mid", &n->in[0]->type.shape, mask, c);
+    return qn_fold_call(n, "reduce_all_fold", "reduce_all_last", c);
 }
 
 static const QnSample reduce_all_samples[] = {

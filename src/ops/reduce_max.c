@@ -2,30 +2,22 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* x is (outer, n, inner), one work group an output element, then a tree in shared memory. */
-QN_SCALAR float reduce_max_of(float a, float b)
+QN_SCALAR float reduce_max_take(float s, float x)
+{
+    return s > x || s != s ? s : x;
+}
+
+QN_SCALAR float reduce_max_join(float a, float b)
 {
     return a > b || a != a ? a : b;
 }
 
-QN_KERNEL reduce_max_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+QN_SCALAR float reduce_max_end(float s, qn_long n)
 {
-    QN_SHARED float part[256];
-    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
-    int lid = qn_lid(), size = qn_group_size();
-    float m = -QN_INF;
-    for (qn_long i = lid; i < n; i += size)
-        m = reduce_max_of(m, qn_load(x, base + i * inner));
-    part[lid] = m;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h)
-            part[lid] = reduce_max_of(part[lid], part[lid + h]);
-        QN_SYNC();
-    }
-    if (lid == 0)
-        qn_store(y, row, part[0]);
+    return s;
 }
+
+QN_FOLD(reduce_max, QN_T, qn_load, qn_store, float, -QN_INF)
 #endif
 
 #ifdef QN_HOST
@@ -87,7 +79,7 @@ static void reduce_max_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue *
 
 static QnStatus reduce_max_call(const QnNode *n, QnDeviceCall *c)
 {
-    return qn_fold_call(n, "reduce_max_mid", c);
+    return qn_fold_call(n, "reduce_max_fold", "reduce_max_last", c);
 }
 
 static const QnSample reduce_max_samples[] = {

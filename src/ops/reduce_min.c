@@ -2,30 +2,22 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* x is (outer, n, inner), one work group an output element, then a tree in shared memory. */
-QN_SCALAR float reduce_min_of(float a, float b)
+QN_SCALAR float reduce_min_take(float s, float x)
+{
+    return s < x || s != s ? s : x;
+}
+
+QN_SCALAR float reduce_min_join(float a, float b)
 {
     return a < b || a != a ? a : b;
 }
 
-QN_KERNEL reduce_min_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+QN_SCALAR float reduce_min_end(float s, qn_long n)
 {
-    QN_SHARED float part[256];
-    qn_long row = qn_group(), base = row / inner * n * inner + row % inner;
-    int lid = qn_lid(), size = qn_group_size();
-    float m = QN_INF;
-    for (qn_long i = lid; i < n; i += size)
-        m = reduce_min_of(m, qn_load(x, base + i * inner));
-    part[lid] = m;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h)
-            part[lid] = reduce_min_of(part[lid], part[lid + h]);
-        QN_SYNC();
-    }
-    if (lid == 0)
-        qn_store(y, row, part[0]);
+    return s;
 }
+
+QN_FOLD(reduce_min, QN_T, qn_load, qn_store, float, QN_INF)
 #endif
 
 #ifdef QN_HOST
@@ -87,7 +79,7 @@ static void reduce_min_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue *
 
 static QnStatus reduce_min_call(const QnNode *n, QnDeviceCall *c)
 {
-    return qn_fold_call(n, "reduce_min_mid", c);
+    return qn_fold_call(n, "reduce_min_fold", "reduce_min_last", c);
 }
 
 static const QnSample reduce_min_samples[] = {

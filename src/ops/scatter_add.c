@@ -3,39 +3,47 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* x, y: (outer, n, inner), i: (m), u: (outer, m, inner). One item an element of y looks through all
- * indices: slow for many, but in one order and without atomics. */
-QN_KERNEL scatter_add_i64(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const qn_long *i,
-                          QN_GLOBAL const QN_T *u, qn_long count, qn_long n, qn_long inner,
-                          qn_long m)
-{
-    qn_long at = qn_item();
-    if (at >= count)
-        return;
-    qn_long k = at % inner, row = at / inner % n, o = at / inner / n;
-    float s = qn_load(x, at);
-    for (qn_long j = 0; j < m; j++) {
-        if ((i[j] < 0 ? i[j] + n : i[j]) == row)
-            s += qn_load(u, (o * m + j) * inner + k);
+/* x, y: (outer, n, inner), i: (m), u: (outer, m, inner). First y = x, and for each index where the
+ * same one comes next (work[j], -1: nowhere) and whether it came before (work[m + j]); then a work
+ * group for each index that is the first of its kind adds all of them, one after the other: no
+ * atomics, and one order. What is out of range adds nothing. */
+#define SCATTER_ADD(name, INDEX)                                                                   \
+    QN_KERNEL name##_link(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const INDEX *i,    \
+                          QN_GLOBAL const QN_T *u, QN_GLOBAL qn_long *work, qn_long count,         \
+                          qn_long n, qn_long inner, qn_long m, qn_long outer)                      \
+    {                                                                                              \
+        qn_long at = qn_item();                                                                    \
+        if (at < count)                                                                            \
+            qn_store(y, at, qn_load(x, at));                                                       \
+        if (at >= m)                                                                               \
+            return;                                                                                \
+        qn_long row = i[at] < 0 ? i[at] + n : i[at], next = at + 1, last = at - 1;                 \
+        while (next < m && (i[next] < 0 ? i[next] + n : i[next]) != row)                           \
+            next++;                                                                                \
+        while (last >= 0 && (i[last] < 0 ? i[last] + n : i[last]) != row)                          \
+            last--;                                                                                \
+        work[at] = next < m ? next : -1;                                                           \
+        work[m + at] = last >= 0 || row < 0 || row >= n;                                           \
+    }                                                                                              \
+    QN_KERNEL name##_add(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const INDEX *i,     \
+                         QN_GLOBAL const QN_T *u, QN_GLOBAL qn_long *work, qn_long count,          \
+                         qn_long n, qn_long inner, qn_long m, qn_long outer)                       \
+    {                                                                                              \
+        qn_long first = qn_group();                                                                \
+        if (work[m + first] != 0)                                                                  \
+            return;                                                                                \
+        qn_long row = i[first] < 0 ? i[first] + n : i[first];                                      \
+        for (qn_long c = qn_lid(); c < outer * inner; c += qn_group_size()) {                      \
+            qn_long o = qn_div(c, inner), k = c - o * inner, at = (o * n + row) * inner + k;       \
+            float s = qn_load(y, at);                                                              \
+            for (qn_long j = first; j >= 0; j = work[j])                                           \
+                s += qn_load(u, (o * m + j) * inner + k);                                          \
+            qn_store(y, at, s);                                                                    \
+        }                                                                                          \
     }
-    qn_store(y, at, s);
-}
 
-QN_KERNEL scatter_add_i32(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const int *i,
-                          QN_GLOBAL const QN_T *u, qn_long count, qn_long n, qn_long inner,
-                          qn_long m)
-{
-    qn_long at = qn_item();
-    if (at >= count)
-        return;
-    qn_long k = at % inner, row = at / inner % n, o = at / inner / n;
-    float s = qn_load(x, at);
-    for (qn_long j = 0; j < m; j++) {
-        if ((i[j] < 0 ? i[j] + n : i[j]) == row)
-            s += qn_load(u, (o * m + j) * inner + k);
-    }
-    qn_store(y, at, s);
-}
+SCATTER_ADD(scatter_add_i64, qn_long)
+SCATTER_ADD(scatter_add_i32, int)
 #endif
 
 #ifdef QN_HOST
@@ -136,12 +144,20 @@ static QnStatus scatter_add_call(const QnNode *n, QnDeviceCall *c)
     qn_shape_axis(&n->in[0]->type.shape, ((const Attr *)n->attr)->axis, &axis);
     QnRows r = qn_util_rows(&n->in[0]->type.shape, axis);
     bool wide = n->in[1]->type.dtype == QN_DTYPE_I64;
-    *c = (QnDeviceCall){ .kernel = wide ? "scatter_add_i64" : "scatter_add_i32",
-                         .n_groups = qn_shape_count(&n->out[0].type.shape) };
-    qn_device_int(c, c->n_groups);
+    int64_t count = qn_shape_count(&n->out[0].type.shape);
+    int64_t m = count ? qn_shape_count(&n->in[1]->type.shape) : 0;
+    *c = (QnDeviceCall){ .kernel = wide ? "scatter_add_i64_link" : "scatter_add_i32_link",
+                         .n_groups = (QN_MAX(count, m) + QN_GROUP - 1) / QN_GROUP,
+                         .group_size = QN_GROUP,
+                         .then = wide ? "scatter_add_i64_add" : "scatter_add_i32_add",
+                         .then_groups = m,
+                         .has_work = true,
+                         .work_bytes = 2 * m * 8 };
+    qn_device_int(c, count);
     qn_device_int(c, r.n);
     qn_device_int(c, r.inner);
-    qn_device_int(c, qn_shape_count(&n->in[1]->type.shape));
+    qn_device_int(c, m);
+    qn_device_int(c, r.outer);
     return QN_OK;
 }
 

@@ -2,26 +2,22 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* x is (outer, n, inner) with the folded axes in the middle; one work group an output element, each
- * item a strided share, then a tree in shared memory: the order depends on the group size alone. */
-QN_KERNEL sum_mid(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, qn_long n, qn_long inner)
+QN_SCALAR float sum_take(float s, float x)
 {
-    QN_SHARED float part[256];
-    qn_long row = qn_group(), o = row / inner, k = row % inner;
-    int lid = qn_lid(), size = qn_group_size();
-    float s = 0.0f;
-    for (qn_long i = lid; i < n; i += size)
-        s += qn_load(x, (o * n + i) * inner + k);
-    part[lid] = s;
-    QN_SYNC();
-    for (int half_size = size / 2; half_size > 0; half_size /= 2) {
-        if (lid < half_size)
-            part[lid] += part[lid + half_size];
-        QN_SYNC();
-    }
-    if (lid == 0)
-        qn_store(y, row, part[0]);
+    return s + x;
 }
+
+QN_SCALAR float sum_join(float a, float b)
+{
+    return a + b;
+}
+
+QN_SCALAR float sum_end(float s, qn_long n)
+{
+    return s;
+}
+
+QN_FOLD(sum, QN_T, qn_load, qn_store, float, 0.0f)
 #endif
 
 #ifdef QN_HOST
@@ -83,7 +79,7 @@ static void sum_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 
 static QnStatus sum_call(const QnNode *n, QnDeviceCall *c)
 {
-    return qn_fold_call(n, "sum_mid", c);
+    return qn_fold_call(n, "sum_fold", "sum_last", c);
 }
 
 static const QnSample sum_samples[] = {

@@ -90,7 +90,7 @@ static QnStatus variance_call(const QnNode *n, QnDeviceCall *c)
     double count = 1;
     for (int i = 0; i < d.n; i++)
         count *= (double)d.d[i];
-    QN_TRY(qn_fold_call(n, "variance_mid", c));
+    QN_TRY(qn_fold_rows_call(n, "variance_mid", c));
     qn_device_float(c, fmax(count - ((const Attr *)n->attr)->correction, 0));
     return QN_OK;
 }

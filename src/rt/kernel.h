@@ -13,6 +13,7 @@ typedef enum QnKernelFlag {
     QN_KERNEL_LIBRARY = 1 << 2,     /* wraps a library (named in the kernel's name) */
     QN_KERNEL_NO_INPLACE = 1 << 3,  /* outputs must not overlap inputs though the op allows it */
     QN_KERNEL_WAITS = 1 << 4,       /* run() waits for the device: it cannot be captured */
+    QN_KERNEL_TEXT = 1 << 5,        /* runs device text (rt/devtext.h) and nothing else */
 } QnKernelFlag;
 
 /* What a kernel may know of the machine it runs on. */

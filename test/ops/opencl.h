@@ -116,33 +116,51 @@ static inline void opencl_args(cl_kernel k, const cl_mem *m, int n_mem, const Qn
     }
 }
 
+static inline void opencl_launch(Opencl *cl, cl_program p, const char *kernel, int64_t n_groups,
+                                 const cl_mem *m, int n_mem, const QnDeviceCall *call)
+{
+    cl_int err;
+    cl_kernel k = clCreateKernel(p, kernel, &err);
+    if (err)
+        fail_msg("no kernel %s", kernel);
+    if (n_groups == 0) {
+        clReleaseKernel(k);
+        return;
+    }
+    opencl_args(k, m, n_mem, call);
+    size_t group = (size_t)call->group_size, items = (size_t)n_groups;
+    size_t global = group ? items * group : (items + 63) / 64 * 64, local = group ? group : 64;
+    err = clEnqueueNDRangeKernel(cl->queue, k, 1, NULL, &global, &local, 0, NULL, NULL);
+    if (err)
+        fail_msg("launch of %s fails with %d", kernel, err);
+    clReleaseKernel(k);
+}
+
 /* Runs the node as `call` says; out[i] gets its outputs. */
 static inline void opencl_run(Opencl *cl, cl_program p, const QnDeviceCall *call, const Case *c,
                               double *out[QN_MAX_OUT])
 {
-    cl_mem m[QN_MAX_OUT + QN_SAMPLE_IN];
-    cl_int err;
+    cl_mem m[QN_MAX_OUT + QN_SAMPLE_IN + 1];
+    cl_int err = CL_SUCCESS;
     int n_mem = 0;
-    cl_kernel k = clCreateKernel(p, call->kernel, &err);
-    if (err)
-        fail_msg("%s: no kernel %s", c->name, call->kernel);
     for (int i = 0; i < c->node->n_out; i++)
         m[n_mem++] = opencl_buffer(cl, &c->node->out[i], NULL);
     for (int i = 0; i < c->node->n_in; i++)
         m[n_mem++] = c->in[i] ? opencl_buffer(cl, c->in[i], c->x[i]) : NULL;
-    opencl_args(k, m, n_mem, call);
-    size_t group = (size_t)call->group_size, items = (size_t)call->n_groups;
-    size_t global = group ? items * group : (items + 63) / 64 * 64, local = group ? group : 64;
-    err = clEnqueueNDRangeKernel(cl->queue, k, 1, NULL, &global, &local, 0, NULL, NULL);
-    if (err)
-        fail_msg("%s: launch of %s fails with %d", c->name, call->kernel, err);
+    if (call->has_work)
+        m[n_mem++] = call->work_bytes ? clCreateBuffer(cl->context, CL_MEM_READ_WRITE,
+                                                       (size_t)call->work_bytes, NULL, &err)
+                                      : NULL;
+    assert_int_equal(err, CL_SUCCESS);
+    opencl_launch(cl, p, call->kernel, call->n_groups, m, n_mem, call);
+    if (call->then)
+        opencl_launch(cl, p, call->then, call->then_groups, m, n_mem, call);
     for (int i = 0; i < c->node->n_out; i++)
         opencl_read(cl, &c->node->out[i], m[i], out[i]);
     for (int i = 0; i < n_mem; i++) {
         if (m[i])
             clReleaseMemObject(m[i]);
     }
-    clReleaseKernel(k);
 }
 
 #endif

@@ -314,14 +314,25 @@ STUB_API CUresult cuModuleUnload(CUmodule m)
     return CUDA_SUCCESS;
 }
 
+/* Whether the text has the kernel: spelled out, or made by a macro of its first words, as
+ * QN_FOLD(sum, ...) makes sum_fold. */
+static bool has_kernel(const char *text, const char *name)
+{
+    const char *cut = strrchr(name, '_');
+    char call[256];
+    snprintf(call, sizeof call, "%s(", name);
+    if (strstr(text, call))
+        return true;
+    snprintf(call, sizeof call, "(%.*s,", cut ? (int)(cut - name) : 0, name);
+    return cut && strstr(text, call);
+}
+
 STUB_API CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
 {
     static char opaque;
-    char call[256];
     NEED_CONTEXT();
     ENTER("cuModuleGetFunction");
-    snprintf(call, sizeof call, "%s(", name);
-    if (m->text && !strstr(m->text, call))
+    if (m->text && !has_kernel(m->text, name))
         return CUDA_ERROR_NOT_FOUND;
     *out = m->code ? (CUfunction)stub_code_find(m->code, name) : (CUfunction)&opaque;
     return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;

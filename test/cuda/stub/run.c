@@ -41,7 +41,19 @@ static const char prelude[] =
     "#define mul_hi(a, b) ((uint)(((ulong)(a) * (b)) >> 32))\n"
     "#include \"base/half.h\"\ntypedef unsigned short half;\n"
     "#define vload_half(i, p) qn_f16_to_f32((p)[i])\n"
-    "#define vstore_half_rte(v, i, p) ((p)[i] = qn_f32_to_f16(v))\n";
+    "#define vstore_half_rte(v, i, p) ((p)[i] = qn_f32_to_f16(v))\n"
+    "typedef struct { float x, y, z, w; } float4;\n"
+    "typedef struct { unsigned short x, y, z, w; } ushort4;\n"
+    "static inline float4 stub_f4(const void *p) { float4 q; return __builtin_memcpy(&q, p, sizeof "
+    "q), q; }\n"
+    "static inline ushort4 stub_u4(const void *p) { ushort4 q; return __builtin_memcpy(&q, p, "
+    "sizeof q), q; }\n"
+    "#define vload4(i, p) _Generic(*(p), float: stub_f4, ushort: stub_u4)(p)\n"
+    "#define vstore4(q, i, p) __builtin_memcpy(p, &(q), sizeof(q))\n"
+    "static inline float4 vload_half4(int i, const half *p) { return (float4){ "
+    "qn_f16_to_f32(p[0]), qn_f16_to_f32(p[1]), qn_f16_to_f32(p[2]), qn_f16_to_f32(p[3]) }; }\n"
+    "static inline void vstore_half4_rte(float4 q, int i, half *p) { p[0] = qn_f32_to_f16(q.x); "
+    "p[1] = qn_f32_to_f16(q.y); p[2] = qn_f32_to_f16(q.z); p[3] = qn_f32_to_f16(q.w); }\n";
 
 /* ---- the arguments of each kernel, from the preprocessed text ---- */
 
