@@ -4,19 +4,36 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* One item an element. */
+/* An item does four elements. */
+QN_SCALAR void adagrad_item_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *w,
+                               QN_GLOBAL const QN_T *p, QN_GLOBAL const QN_T *v,
+                               QN_GLOBAL const QN_T *g, QN_GLOBAL const float *lr,
+                               QN_GLOBAL const qn_long *step, qn_long n, float lr_decay,
+                               float decay, float eps)
+{
+    qn_long i = item * 4;
+    if (i >= n)
+        return;
+    float p4[4], v4[4], g4[4];
+    float rate = lr[0] / (1.0f + (float)(step[0] - 1) * lr_decay);
+    qn_get4(p, i, n, p4);
+    qn_get4(v, i, n, v4);
+    qn_get4(g, i, n, g4);
+    for (int u = 0; u < 4; u++) {
+        float old = p4[u], d = g4[u] + decay * old;
+        v4[u] += d * d;
+        p4[u] = old - rate * d / (qn_sqrtf(v4[u]) + eps);
+    }
+    qn_put4(q, i, n, p4);
+    qn_put4(w, i, n, v4);
+}
+
 QN_KERNEL adagrad_item(QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *w, QN_GLOBAL const QN_T *p,
                        QN_GLOBAL const QN_T *v, QN_GLOBAL const QN_T *g, QN_GLOBAL const float *lr,
                        QN_GLOBAL const qn_long *step, qn_long n, float lr_decay, float decay,
                        float eps)
 {
-    qn_long i = qn_item();
-    if (i >= n)
-        return;
-    float old = qn_load(p, i), d = qn_load(g, i) + decay * old, s = qn_load(v, i) + d * d;
-    float rate = lr[0] / (1.0f + (float)(step[0] - 1) * lr_decay);
-    qn_store(w, i, s);
-    qn_store(q, i, old - rate * d / (qn_sqrtf(s) + eps));
+    adagrad_item_at(qn_item(), q, w, p, v, g, lr, step, n, lr_decay, decay, eps);
 }
 #endif
 
@@ -60,7 +77,7 @@ static QnStatus adagrad_ref(const QnRefArgs *r)
 static QnStatus adagrad_call(const QnNode *n, QnDeviceCall *c)
 {
     const Attr *a = n->attr;
-    qn_update_call(n, "adagrad_item", c);
+    qn_update_call(n, "adagrad_item", "adagrad_item_at", c);
     qn_device_float(c, a->lr_decay);
     qn_device_float(c, a->decay);
     qn_device_float(c, a->eps);

@@ -5,24 +5,43 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* One item an element. 1 - b^t by expm1, since b^t is near 1 at first. */
+/* An item does four elements. 1 - b^t by expm1, since b^t is near 1 at first. */
+QN_SCALAR void adamw_item_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *m1,
+                             QN_GLOBAL QN_T *v1, QN_GLOBAL const QN_T *p, QN_GLOBAL const QN_T *m,
+                             QN_GLOBAL const QN_T *v, QN_GLOBAL const QN_T *g,
+                             QN_GLOBAL const float *lr, QN_GLOBAL const qn_long *step, qn_long n,
+                             float beta1, float beta2, float log_beta1, float log_beta2, float eps,
+                             float decay)
+{
+    qn_long i = item * 4;
+    if (i >= n)
+        return;
+    float p4[4], m4[4], v4[4], g4[4];
+    float t = (float)step[0], c1 = -qn_expm1f(t * log_beta1), c2 = -qn_expm1f(t * log_beta2);
+    qn_get4(p, i, n, p4);
+    qn_get4(m, i, n, m4);
+    qn_get4(v, i, n, v4);
+    qn_get4(g, i, n, g4);
+    for (int u = 0; u < 4; u++) {
+        float old = p4[u], d = g4[u];
+        old -= lr[0] * decay * old;
+        m4[u] = beta1 * m4[u] + (1.0f - beta1) * d;
+        v4[u] = beta2 * v4[u] + (1.0f - beta2) * d * d;
+        p4[u] = old - lr[0] / c1 * m4[u] / (qn_sqrtf(v4[u]) / qn_sqrtf(c2) + eps);
+    }
+    qn_put4(q, i, n, p4);
+    qn_put4(m1, i, n, m4);
+    qn_put4(v1, i, n, v4);
+}
+
 QN_KERNEL adamw_item(QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *m1, QN_GLOBAL QN_T *v1,
                      QN_GLOBAL const QN_T *p, QN_GLOBAL const QN_T *m, QN_GLOBAL const QN_T *v,
                      QN_GLOBAL const QN_T *g, QN_GLOBAL const float *lr,
                      QN_GLOBAL const qn_long *step, qn_long n, float beta1, float beta2,
                      float log_beta1, float log_beta2, float eps, float decay)
 {
-    qn_long i = qn_item();
-    if (i >= n)
-        return;
-    float t = (float)step[0], c1 = -qn_expm1f(t * log_beta1), c2 = -qn_expm1f(t * log_beta2);
-    float old = qn_load(p, i), d = qn_load(g, i);
-    old -= lr[0] * decay * old;
-    float a = beta1 * qn_load(m, i) + (1.0f - beta1) * d;
-    float b = beta2 * qn_load(v, i) + (1.0f - beta2) * d * d;
-    qn_store(m1, i, a);
-    qn_store(v1, i, b);
-    qn_store(q, i, old - lr[0] / c1 * a / (qn_sqrtf(b) / qn_sqrtf(c2) + eps));
+    adamw_item_at(qn_item(), q, m1, v1, p, m, v, g, lr, step, n, beta1, beta2, log_beta1, log_beta2,
+                  eps, decay);
 }
 #endif
 
@@ -70,7 +89,7 @@ static QnStatus adamw_ref(const QnRefArgs *r)
 static QnStatus adamw_call(const QnNode *n, QnDeviceCall *c)
 {
     const Attr *a = n->attr;
-    qn_update_call(n, "adamw_item", c);
+    qn_update_call(n, "adamw_item", "adamw_item_at", c);
     qn_device_float(c, a->beta1);
     qn_device_float(c, a->beta2);
     qn_device_float(c, qn_update_log(a->beta1));

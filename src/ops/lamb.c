@@ -101,7 +101,7 @@ static QnStatus lamb_ref(const QnRefArgs *r)
 static QnStatus lamb_call(const QnNode *n, QnDeviceCall *c)
 {
     const Attr *a = n->attr;
-    qn_update_call(n, "lamb_group", c);
+    qn_update_call(n, "lamb_group", NULL, c);
     c->n_groups = 1;
     c->group_size = QN_GROUP;
     qn_device_float(c, a->beta1);

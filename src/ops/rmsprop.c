@@ -5,18 +5,58 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* One item an element. */
+/* An item does four elements. */
+QN_SCALAR void rmsprop_plain_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *w,
+                                QN_GLOBAL const QN_T *p, QN_GLOBAL const QN_T *v,
+                                QN_GLOBAL const QN_T *g, QN_GLOBAL const float *lr, qn_long n,
+                                float alpha, float momentum, float decay, float eps)
+{
+    qn_long i = item * 4;
+    if (i >= n)
+        return;
+    float p4[4], v4[4], g4[4];
+    qn_get4(p, i, n, p4);
+    qn_get4(v, i, n, v4);
+    qn_get4(g, i, n, g4);
+    for (int u = 0; u < 4; u++) {
+        float old = p4[u], d = g4[u] + decay * old;
+        v4[u] = alpha * v4[u] + (1.0f - alpha) * d * d;
+        p4[u] = old - lr[0] * d / (qn_sqrtf(v4[u]) + eps);
+    }
+    qn_put4(q, i, n, p4);
+    qn_put4(w, i, n, v4);
+}
+
 QN_KERNEL rmsprop_plain(QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *w, QN_GLOBAL const QN_T *p,
                         QN_GLOBAL const QN_T *v, QN_GLOBAL const QN_T *g, QN_GLOBAL const float *lr,
                         qn_long n, float alpha, float momentum, float decay, float eps)
 {
-    qn_long i = qn_item();
+    rmsprop_plain_at(qn_item(), q, w, p, v, g, lr, n, alpha, momentum, decay, eps);
+}
+
+QN_SCALAR void rmsprop_momentum_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *w,
+                                   QN_GLOBAL QN_T *c, QN_GLOBAL const QN_T *p,
+                                   QN_GLOBAL const QN_T *v, QN_GLOBAL const QN_T *b,
+                                   QN_GLOBAL const QN_T *g, QN_GLOBAL const float *lr, qn_long n,
+                                   float alpha, float momentum, float decay, float eps)
+{
+    qn_long i = item * 4;
     if (i >= n)
         return;
-    float old = qn_load(p, i), d = qn_load(g, i) + decay * old;
-    float s = alpha * qn_load(v, i) + (1.0f - alpha) * d * d;
-    qn_store(w, i, s);
-    qn_store(q, i, old - lr[0] * d / (qn_sqrtf(s) + eps));
+    float p4[4], v4[4], b4[4], g4[4];
+    qn_get4(p, i, n, p4);
+    qn_get4(v, i, n, v4);
+    qn_get4(b, i, n, b4);
+    qn_get4(g, i, n, g4);
+    for (int u = 0; u < 4; u++) {
+        float old = p4[u], d = g4[u] + decay * old;
+        v4[u] = alpha * v4[u] + (1.0f - alpha) * d * d;
+        b4[u] = momentum * b4[u] + d / (qn_sqrtf(v4[u]) + eps);
+        p4[u] = old - lr[0] * b4[u];
+    }
+    qn_put4(q, i, n, p4);
+    qn_put4(w, i, n, v4);
+    qn_put4(c, i, n, b4);
 }
 
 QN_KERNEL rmsprop_momentum(QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *w, QN_GLOBAL QN_T *c,
@@ -25,15 +65,7 @@ QN_KERNEL rmsprop_momentum(QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *w, QN_GLOBAL QN_T 
                            QN_GLOBAL const float *lr, qn_long n, float alpha, float momentum,
                            float decay, float eps)
 {
-    qn_long i = qn_item();
-    if (i >= n)
-        return;
-    float old = qn_load(p, i), d = qn_load(g, i) + decay * old;
-    float s = alpha * qn_load(v, i) + (1.0f - alpha) * d * d;
-    float m = momentum * qn_load(b, i) + d / (qn_sqrtf(s) + eps);
-    qn_store(w, i, s);
-    qn_store(c, i, m);
-    qn_store(q, i, old - lr[0] * m);
+    rmsprop_momentum_at(qn_item(), q, w, c, p, v, b, g, lr, n, alpha, momentum, decay, eps);
 }
 #endif
 
@@ -83,7 +115,10 @@ static QnStatus rmsprop_ref(const QnRefArgs *r)
 static QnStatus rmsprop_call(const QnNode *n, QnDeviceCall *c)
 {
     const Attr *a = n->attr;
-    qn_update_call(n, n->n_in == 5 ? "rmsprop_momentum" : "rmsprop_plain", c);
+    if (n->n_in == 5)
+        qn_update_call(n, "rmsprop_momentum", "rmsprop_momentum_at", c);
+    else
+        qn_update_call(n, "rmsprop_plain", "rmsprop_plain_at", c);
     qn_device_float(c, a->alpha);
     qn_device_float(c, a->momentum);
     qn_device_float(c, a->decay);

@@ -5,27 +5,55 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* One item an element. */
+/* An item does four elements. */
+QN_SCALAR void sgd_plain_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL const QN_T *p,
+                            QN_GLOBAL const QN_T *g, QN_GLOBAL const float *lr, qn_long n,
+                            float momentum, float decay, qn_long nesterov)
+{
+    qn_long i = item * 4;
+    if (i >= n)
+        return;
+    float p4[4], g4[4];
+    qn_get4(p, i, n, p4);
+    qn_get4(g, i, n, g4);
+    for (int u = 0; u < 4; u++)
+        p4[u] -= lr[0] * (g4[u] + decay * p4[u]);
+    qn_put4(q, i, n, p4);
+}
+
 QN_KERNEL sgd_plain(QN_GLOBAL QN_T *q, QN_GLOBAL const QN_T *p, QN_GLOBAL const QN_T *g,
                     QN_GLOBAL const float *lr, qn_long n, float momentum, float decay,
                     qn_long nesterov)
 {
-    qn_long i = qn_item();
-    if (i < n)
-        qn_store(q, i, qn_load(p, i) - lr[0] * (qn_load(g, i) + decay * qn_load(p, i)));
+    sgd_plain_at(qn_item(), q, p, g, lr, n, momentum, decay, nesterov);
+}
+
+QN_SCALAR void sgd_momentum_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *c,
+                               QN_GLOBAL const QN_T *p, QN_GLOBAL const QN_T *b,
+                               QN_GLOBAL const QN_T *g, QN_GLOBAL const float *lr, qn_long n,
+                               float momentum, float decay, qn_long nesterov)
+{
+    qn_long i = item * 4;
+    if (i >= n)
+        return;
+    float p4[4], b4[4], g4[4];
+    qn_get4(p, i, n, p4);
+    qn_get4(b, i, n, b4);
+    qn_get4(g, i, n, g4);
+    for (int u = 0; u < 4; u++) {
+        float old = p4[u], d = g4[u] + decay * old;
+        b4[u] = momentum * b4[u] + d;
+        p4[u] = old - lr[0] * (nesterov != 0 ? d + momentum * b4[u] : b4[u]);
+    }
+    qn_put4(q, i, n, p4);
+    qn_put4(c, i, n, b4);
 }
 
 QN_KERNEL sgd_momentum(QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *c, QN_GLOBAL const QN_T *p,
                        QN_GLOBAL const QN_T *b, QN_GLOBAL const QN_T *g, QN_GLOBAL const float *lr,
                        qn_long n, float momentum, float decay, qn_long nesterov)
 {
-    qn_long i = qn_item();
-    if (i >= n)
-        return;
-    float old = qn_load(p, i), d = qn_load(g, i) + decay * old;
-    float m = momentum * qn_load(b, i) + d;
-    qn_store(c, i, m);
-    qn_store(q, i, old - lr[0] * (nesterov != 0 ? d + momentum * m : m));
+    sgd_momentum_at(qn_item(), q, c, p, b, g, lr, n, momentum, decay, nesterov);
 }
 #endif
 
@@ -76,7 +104,10 @@ static QnStatus sgd_ref(const QnRefArgs *r)
 static QnStatus sgd_call(const QnNode *n, QnDeviceCall *c)
 {
     const Attr *a = n->attr;
-    qn_update_call(n, n->n_in == 4 ? "sgd_momentum" : "sgd_plain", c);
+    if (n->n_in == 4)
+        qn_update_call(n, "sgd_momentum", "sgd_momentum_at", c);
+    else
+        qn_update_call(n, "sgd_plain", "sgd_plain_at", c);
     qn_device_float(c, a->momentum);
     qn_device_float(c, a->decay);
     qn_device_int(c, a->nesterov);

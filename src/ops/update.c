@@ -39,10 +39,11 @@ QnCost qn_update_cost(const QnNode *n, double flops)
     return c;
 }
 
-void qn_update_call(const QnNode *n, const char *kernel, QnDeviceCall *c)
+void qn_update_call(const QnNode *n, const char *kernel, const char *at, QnDeviceCall *c)
 {
-    *c = (QnDeviceCall){ .kernel = kernel, .n_groups = qn_shape_count(&n->in[0]->type.shape) };
-    qn_device_int(c, c->n_groups);
+    int64_t count = qn_shape_count(&n->in[0]->type.shape);
+    *c = (QnDeviceCall){ .kernel = kernel, .at = at, .n_groups = (count + 3) / 4 };
+    qn_device_int(c, count);
 }
 
 double qn_update_log(double beta)

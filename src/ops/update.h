@@ -16,8 +16,8 @@
 QnStatus qn_update_infer(QnInfer *c, const char *op, int n_moments, bool has_step);
 /* Flops an element of p. */
 QnCost qn_update_cost(const QnNode *n, double flops);
-/* One item an element; the first scalar is their count. */
-void qn_update_call(const QnNode *n, const char *kernel, QnDeviceCall *c);
+/* One item for four elements; the first scalar is their count. */
+void qn_update_call(const QnNode *n, const char *kernel, const char *at, QnDeviceCall *c);
 /* 1 - beta^step, for kernels as step * log(beta): gives that logarithm, -inf for beta 0. */
 double qn_update_log(double beta);
 

@@ -1,3 +1,4 @@
+#include "rt/axes.h"
 #include "rt/devtext_impl.h"
 
 #include <stdio.h>
@@ -8,15 +9,6 @@ typedef struct Group {
     QnDevBody body;
     const int *out; /* instruction numbers */
 } Group;
-
-/* The output's axes, longest run of neighbours that every input treats alike in one; and how each
- * input's elements lie in memory. */
-typedef struct Axes {
-    int n;
-    int64_t dim[QN_MAX_RANK];
-    bool reads[QN_DEVTEXT_MAX_IN][QN_MAX_RANK]; /* false: broadcast along the axis */
-    int order[QN_DEVTEXT_MAX_IN][QN_MAX_RANK];  /* axes by memory, outermost first */
-} Axes;
 
 static QnStatus check_group(const Group *g)
 {
@@ -34,97 +26,38 @@ static QnStatus check_group(const Group *g)
     return qn_devbody_check(&g->body);
 }
 
-/* ---- axes ---- */
-
-/* Logical axes of a type of rank `rank` in the order of memory. */
-static void memory_order(const QnType *t, int rank, int order[QN_MAX_RANK])
-{
-    int lead = rank - t->shape.rank, n = 0;
-    bool last = t->layout == QN_LAYOUT_CHANNELS_LAST && t->shape.rank >= 3;
-    for (int d = 0; d < rank; d++) {
-        if (!last || d != lead + 1)
-            order[n++] = d;
-    }
-    if (last)
-        order[n] = lead + 1;
-}
-
-static bool reads_axis(const QnType *in, const QnType *out, int axis)
-{
-    int d = axis - (out->shape.rank - in->shape.rank);
-    return d >= 0 && in->shape.dim[d] != 1;
-}
-
-/* Whether all tensors lie in memory as the output does, so that neighbours may be joined. */
-static bool same_order(const QnNode *n)
-{
-    for (int i = 0; i < n->n_in; i++) {
-        const QnType *t = &n->in[i]->type, *y = &n->out[0].type;
-        if (t->layout != y->layout ||
-            (t->layout != QN_LAYOUT_PLAIN && t->shape.rank != y->shape.rank))
-            return false;
-    }
-    return true;
-}
-
-static bool joins(const Axes *a, int n_in, int axis)
-{
-    for (int i = 0; i < n_in; i++) {
-        if (a->reads[i][axis] != a->reads[i][axis - 1])
-            return false;
-    }
-    return axis > 0;
-}
-
-/* Axes in the order of the output's memory; those of length 1 are left out. */
-static void find_axes(const QnNode *n, Axes *a)
-{
-    const QnType *y = &n->out[0].type;
-    int rank = y->shape.rank, out_order[QN_MAX_RANK] = { 0 }, place[QN_MAX_RANK] = { 0 };
-    bool join = same_order(n);
-    *a = (Axes){ 0 };
-    memory_order(y, rank, out_order);
-    for (int k = 0; k < rank; k++) {
-        int d = out_order[k];
-        place[d] = -1;
-        if (y->shape.dim[d] == 1)
-            continue;
-        a->dim[a->n] = y->shape.dim[d];
-        for (int i = 0; i < n->n_in; i++)
-            a->reads[i][a->n] = reads_axis(&n->in[i]->type, y, d);
-        if (join && a->n > 0 && joins(a, n->n_in, a->n)) {
-            a->dim[a->n - 1] *= a->dim[a->n];
-        } else {
-            place[d] = a->n++;
-        }
-    }
-    for (int i = 0; i < n->n_in; i++) {
-        int order[QN_MAX_RANK] = { 0 }, m = 0;
-        memory_order(&n->in[i]->type, rank, order);
-        for (int k = 0; k < rank; k++) {
-            if (place[order[k]] >= 0)
-                a->order[i][m++] = place[order[k]];
-        }
-    }
-}
-
 /* ---- printing ---- */
 
-static void print_head(const Group *g, const Axes *a, QnStr *s)
+static const char *dtype_of(const QnValue *v)
 {
-    const QnNode *n = g->node;
-    qn_str_add(s, "QN_KERNEL qn_map(");
-    for (int i = 0; i < n->n_out; i++)
-        qn_str_printf(s, "QN_GLOBAL qn_%s *y%d, ", qn_dtype_name(n->out[i].type.dtype), i);
-    for (int i = 0; i < n->n_in; i++)
-        qn_str_printf(s, "QN_GLOBAL const qn_%s *x%d, ", qn_dtype_name(n->in[i]->type.dtype), i);
-    qn_str_add(s, "qn_long n");
-    for (int k = 0; k < a->n && a->n > 1; k++)
-        qn_str_printf(s, ", qn_long d%d", k);
-    qn_str_add(s, ")\n{\nqn_long i = qn_item();\nif (i >= n)\nreturn;\n");
+    return qn_dtype_name(v->type.dtype);
 }
 
-static bool is_read(const QnNode *n, const Axes *a, int axis)
+static const char *register_of(QnDtype d)
+{
+    return qn_devbody_is_whole(d) ? "qn_long" : "float";
+}
+
+/* The arguments, to be declared or passed on. */
+static void print_args(const QnNode *n, const QnAxes *a, bool declare, QnStr *s)
+{
+    for (int i = 0; i < n->n_out; i++) {
+        if (declare)
+            qn_str_printf(s, "QN_GLOBAL qn_%s *", dtype_of(&n->out[i]));
+        qn_str_printf(s, "y%d, ", i);
+    }
+    for (int i = 0; i < n->n_in; i++) {
+        if (declare)
+            qn_str_printf(s, "QN_GLOBAL const qn_%s *", dtype_of(n->in[i]));
+        qn_str_printf(s, "x%d, ", i);
+    }
+    qn_str_add(s, declare ? "qn_long n" : "n");
+    for (int k = 0; k < a->n && a->n > 1; k++)
+        qn_str_printf(s, ", %sd%d", declare ? "qn_long " : "", k);
+    qn_str_add(s, ")");
+}
+
+static bool is_read(const QnNode *n, const QnAxes *a, int axis)
 {
     for (int x = 0; x < n->n_in; x++) {
         if (a->reads[x][axis])
@@ -133,29 +66,31 @@ static bool is_read(const QnNode *n, const Axes *a, int axis)
     return false;
 }
 
-/* The index along each axis that an input reads: what nobody reads, compilers warn of. */
-static void print_indices(const QnNode *n, const Axes *a, QnStr *s)
+/* The index along each axis that an input reads, of element `at`: what nobody reads, compilers warn
+ * of. */
+static void print_indices(const QnNode *n, const QnAxes *a, const char *at, QnStr *s)
 {
     int first = 0;
     while (first < a->n && !is_read(n, a, first))
         first++;
     if (first < a->n)
-        qn_str_add(s, "qn_long r = i;\n");
+        qn_str_printf(s, "qn_long r = %s;\n", at);
     for (int k = a->n - 1; k > first; k--) {
+        qn_str_printf(s, "qn_long t%d = qn_div(r, d%d);\n", k, k);
         if (is_read(n, a, k))
-            qn_str_printf(s, "qn_long i%d = r %% d%d;\n", k, k);
-        qn_str_printf(s, "r /= d%d;\n", k);
+            qn_str_printf(s, "qn_long i%d = r - t%d * d%d;\n", k, k, k);
+        qn_str_printf(s, "r = t%d;\n", k);
     }
     if (first < a->n && first > 0)
-        qn_str_printf(s, "qn_long i%d = r %% d%d;\n", first, first);
+        qn_str_printf(s, "qn_long i%d = r - qn_div(r, d%d) * d%d;\n", first, first, first);
     else if (first < a->n)
         qn_str_add(s, "qn_long i0 = r;\n");
 }
 
 /* Each input's offset, by Horner's rule over the axes it reads. */
-static void print_offsets(const QnNode *n, const Axes *a, QnStr *s)
+static void print_offsets(const QnNode *n, const QnAxes *a, const char *at, QnStr *s)
 {
-    print_indices(n, a, s);
+    print_indices(n, a, at, s);
     for (int x = 0; x < n->n_in; x++) {
         bool first = true;
         qn_str_printf(s, "qn_long o%d = ", x);
@@ -173,13 +108,11 @@ static void print_offsets(const QnNode *n, const Axes *a, QnStr *s)
     }
 }
 
-static void print_kernel(const Group *g, const Axes *a, QnStr *s)
+static void print_one(const Group *g, const QnAxes *a, QnStr *s)
 {
     const QnNode *n = g->node;
-    qn_devbody_functions(&g->body, s);
-    qn_str_add(s, "#line 1 \"map\"\n");
-    print_head(g, a, s);
-    print_offsets(n, a, s);
+    qn_str_add(s, "qn_long i = item;\nif (i >= n)\nreturn;\n");
+    print_offsets(n, a, "i", s);
     for (int i = 0; i < n->n_in; i++) {
         char at[16];
         snprintf(at, sizeof at, "o%d", i);
@@ -188,9 +121,78 @@ static void print_kernel(const Group *g, const Axes *a, QnStr *s)
     }
     qn_devbody_run(&g->body, "\n", s);
     for (int i = 0; i < n->n_out; i++)
-        qn_str_printf(s, "qn_store_%s(y%d, i, v%d);\n", qn_dtype_name(n->out[i].type.dtype), i,
+        qn_str_printf(s, "qn_store_%s(y%d, i, v%d);\n", dtype_of(&n->out[i]), i,
                       n->n_in + g->out[i]);
+}
+
+/* Input i's four elements as q<i>. Rows that fours divide are indexed once for four; of others, and
+ * of the last elements, each has its own index. */
+static void print_loads(const QnNode *n, const QnAxes *a, QnStr *s)
+{
+    int last = a->n - 1;
+    for (int i = 0; i < n->n_in; i++)
+        qn_str_printf(s, "%s q%d[4];\n", register_of(n->in[i]->type.dtype), i);
+    if (a->n == 1) {
+        for (int i = 0; i < n->n_in; i++) {
+            const char *d = dtype_of(n->in[i]);
+            if (a->reads[i][0])
+                qn_str_printf(s, "QN_GET4(%s, x%d, i, n, q%d);\n", d, i, i);
+            else
+                qn_str_printf(s, "QN_EACH4(q%d[u] = qn_load_%s(x%d, 0));\n", i, d, i);
+        }
+        return;
+    }
+    qn_str_printf(s, "if (d%d %% 4 == 0) {\n", last);
+    print_offsets(n, a, "i", s);
+    for (int i = 0; i < n->n_in; i++) {
+        const char *d = dtype_of(n->in[i]);
+        if (a->reads[i][last])
+            qn_str_printf(s, "qn_load4_%s(x%d, o%d, q%d);\n", d, i, i, i);
+        else
+            qn_str_printf(s, "QN_EACH4(q%d[u] = qn_load_%s(x%d, o%d));\n", i, d, i, i);
+    }
+    qn_str_add(s, "} else {\nfor (int u = 0; u < 4; u++) {\n"
+                  "qn_long at = i + u < n ? i + u : n - 1;\n");
+    print_offsets(n, a, "at", s);
+    for (int i = 0; i < n->n_in; i++)
+        qn_str_printf(s, "q%d[u] = qn_load_%s(x%d, o%d);\n", i, dtype_of(n->in[i]), i, i);
+    qn_str_add(s, "}\n}\n");
+}
+
+static void print_four(const Group *g, const QnAxes *a, QnStr *s)
+{
+    const QnNode *n = g->node;
+    qn_str_add(s, "qn_long i = item * 4;\nif (i >= n)\nreturn;\n");
+    print_loads(n, a, s);
+    for (int i = 0; i < n->n_out; i++)
+        qn_str_printf(s, "%s z%d[4];\n", register_of(n->out[i].type.dtype), i);
+    qn_str_add(s, "for (int u = 0; u < 4; u++) {\n");
+    for (int i = 0; i < n->n_in; i++)
+        qn_str_printf(s, "%s v%d = q%d[u];\n", register_of(n->in[i]->type.dtype), i, i);
+    qn_devbody_run(&g->body, "\n", s);
+    for (int i = 0; i < n->n_out; i++)
+        qn_str_printf(s, "z%d[u] = v%d;\n", i, n->n_in + g->out[i]);
     qn_str_add(s, "}\n");
+    for (int i = 0; i < n->n_out; i++)
+        qn_str_printf(s, "QN_PUT4(%s, y%d, i, n, z%d);\n", dtype_of(&n->out[i]), i, i);
+}
+
+static void print_kernel(const Group *g, const QnAxes *a, QnStr *s)
+{
+    qn_devbody_functions(&g->body, s);
+    qn_str_add(s, "#line 1 \"map\"\n");
+    qn_str_add(s, "QN_SCALAR void qn_map_at(qn_long item, ");
+    print_args(g->node, a, true, s);
+    qn_str_add(s, "\n{\n");
+    if (a->by_four)
+        print_four(g, a, s);
+    else
+        print_one(g, a, s);
+    qn_str_add(s, "}\nQN_KERNEL qn_map(");
+    print_args(g->node, a, true, s);
+    qn_str_add(s, "\n{\nqn_map_at(qn_item(), ");
+    print_args(g->node, a, false, s);
+    qn_str_add(s, ";\n}\n");
 }
 
 QnStatus qn_devtext_map(const QnNode *n, QnStr *text, QnDeviceCall *call)
@@ -207,12 +209,15 @@ QnStatus qn_devtext_map(const QnNode *n, QnStr *text, QnDeviceCall *call)
                 body ? body->out : &first };
     for (int i = 0; i < QN_MIN(n->n_in, QN_DEVTEXT_MAX_IN); i++)
         g.body.in[i] = n->in[i]->type.dtype;
-    Axes a;
+    QnAxes a;
     QN_TRY(check_group(&g));
-    find_axes(n, &a);
+    qn_axes_find(n, &a);
     print_kernel(&g, &a, text);
-    *call = (QnDeviceCall){ .kernel = "qn_map", .n_groups = qn_shape_count(&n->out[0].type.shape) };
-    qn_device_int(call, call->n_groups);
+    int64_t count = qn_shape_count(&n->out[0].type.shape);
+    *call = (QnDeviceCall){ .kernel = "qn_map",
+                            .at = "qn_map_at",
+                            .n_groups = a.by_four ? (count + 3) / 4 : count };
+    qn_device_int(call, count);
     for (int k = 0; k < a.n && a.n > 1; k++)
         qn_device_int(call, a.dim[k]);
     return text->st;

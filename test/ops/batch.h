@@ -75,8 +75,9 @@ static inline bool name_map(Batch *b, Item *it, bool shared_only)
     if (shared_only)
         return false;
     snprintf(it->kernel, sizeof it->kernel, "map_%lld", (long long)b->n);
-    qn_str_printf(&b->text, "#define %s %s\n%s#undef %s\n", it->call.kernel, it->kernel, it->map,
-                  it->call.kernel);
+    qn_str_printf(&b->text,
+                  "#define %s %s\n#define qn_map_at %s_at\n%s#undef %s\n#undef qn_map_at\n",
+                  it->call.kernel, it->kernel, it->kernel, it->map, it->call.kernel);
     return true;
 }
 

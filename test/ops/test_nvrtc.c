@@ -142,7 +142,10 @@ static void check_model(bool gpt)
         }
         assert_true(n_kernels < MOST);
         kernels[n_kernels++] = kernel;
-        qn_str_printf(&text, "#define qn_map map_%d\n%s#undef qn_map\n", n_kernels, kernel);
+        qn_str_printf(&text,
+                      "#define qn_map map_%d\n#define qn_map_at map_%d_at\n%s#undef qn_map\n"
+                      "#undef qn_map_at\n",
+                      n_kernels, n_kernels, kernel);
     }
     assert_ok(text.st);
     assert_int_equal(refused, 0);

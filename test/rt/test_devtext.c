@@ -44,10 +44,11 @@ static void test_equal_shapes_are_one_axis(void **state)
             *z = input(QN_DTYPE_F32, QN_SHAPE(2, 3, 5));
     const char *s = print(qn_add(g, x, z));
     assert_contains(s, "QN_SCALAR float add_f");
-    assert_contains(s, "qn_store_f32(y0, i, v2);");
+    assert_contains(s, "QN_GET4(f32, x0, i, n, q0);");
+    assert_contains(s, "QN_PUT4(f32, y0, i, n, z0);");
     assert_null(strstr(s, "d1"));
     assert_string_equal(call.kernel, "qn_map");
-    assert_int_equal(call.n_groups, 30);
+    assert_int_equal(call.n_groups, 8); /* of four elements */
     assert_int_equal(call.n_arg, 1);
     assert_int_equal(call.arg[0].i, 30);
 }
@@ -65,6 +66,26 @@ static void test_text_depends_on_the_pattern_alone(void **state)
     assert_int_equal(call.arg[1].i, 10); /* two axes that both read alike */
     assert_string_not_equal(one, print(qn_mul(g, input(QN_DTYPE_F32, QN_SHAPE(4, 3)), column)));
     free(one);
+}
+
+/* Rows are read by four where they are whole fours, else each element has its own index; layouts
+ * that differ leave no neighbours. */
+static void test_four_neighbours_an_item(void **state)
+{
+    QnValue *x = input(QN_DTYPE_F32, QN_SHAPE(2, 3, 5, 8)), *b = input(QN_DTYPE_F32, QN_SHAPE(8));
+    QnValue *c = input(QN_DTYPE_F32, QN_SHAPE(3, 1, 1));
+    const char *s = print(qn_add(g, x, b));
+    assert_contains(s, "if (d1 % 4 == 0) {");
+    assert_contains(s, "qn_load4_f32(x1, o1, q1);");
+    s = print(qn_add(g, x, c));
+    assert_contains(s, "qn_load4_f32(x0, o0, q0);");
+    assert_contains(s, "QN_EACH4(q1[u] = qn_load_f32(x1, o1));");
+    assert_int_equal(call.n_groups, 60);
+    QnValue *turned = qn_add(g, x, x);
+    x->type.layout = QN_LAYOUT_CHANNELS_LAST;
+    s = print(turned);
+    assert_contains(s, "qn_long i = item;");
+    assert_int_equal(call.n_groups, 240);
 }
 
 static void test_parameters_are_literals(void **state)
@@ -103,8 +124,10 @@ static void test_groups_round_between(void **state)
     const char *s = print(&n->out[0]);
     assert_contains(s, "float v2 = qn_round_f16(mul_f(v0, v1));");
     assert_contains(s, "float v3 = qn_round_f16(add_f(v2, v0));");
-    assert_contains(s, "qn_store_bool(y0, i, v4);");
-    assert_contains(s, "qn_store_f16(y1, i, v3);");
+    assert_contains(s, "z0[u] = v4;");
+    assert_contains(s, "QN_PUT4(bool, y0, i, n, z0);");
+    assert_contains(s, "z1[u] = v3;");
+    assert_contains(s, "QN_PUT4(f16, y1, i, n, z1);");
 }
 
 static void test_what_text_cannot_do_is_refused(void **state)
