@@ -115,6 +115,7 @@ static QnStatus json_step(const QnDevice *d, int64_t i, const QnPlanStep *s)
     qn_json_put_double(&w, "bytes_written", s->cost.bytes_written);
     qn_json_put_int(&w, "workspace_bytes", (int64_t)s->workspace_bytes);
     qn_json_put_bool(&w, "in_place", s->inplace);
+    qn_json_put_int(&w, "launched", s->n_launched);
     qn_json_key(&w, "refused");
     qn_json_open_object(&w);
     each_refusal(d, s, json_refusal, &w);
@@ -140,6 +141,12 @@ static void print_totals(const QnPlan *p, const QnCost *total)
            qn_str_bytes(bound, (uint64_t)m.bound_bytes),
            qn_str_bytes(state, (uint64_t)m.state_bytes),
            qn_str_bytes(constant, (uint64_t)m.constant_bytes));
+    int64_t launches = 0;
+    for (int64_t i = 0; i < qn_plan_n_steps(p); i++)
+        launches += qn_plan_step(p, i).n_launched > 0;
+    if (launches < qn_plan_n_steps(p))
+        printf("%lld launches: steps in a row that are of one kernel share one\n",
+               (long long)launches);
 }
 
 static QnStatus explain(const QnArgs *a, const QnDevice *d, const QnPlan *p)

@@ -24,6 +24,8 @@ typedef enum QnQueue {
     QN_QUEUE_COPY,    /* copies that travel while kernels run */
 } QnQueue;
 
+struct QnBatchLaunch;
+
 /* A backend: static, one a folder of src/backend. */
 typedef struct QnBackend {
     const char *name; /* "cpu" */
@@ -66,6 +68,11 @@ typedef struct QnBackend {
      * own; NULL with the error recorded. */
     void *(*alloc_far)(QnDevice *d, size_t bytes);
     void (*free_far)(QnDevice *d, void *p, size_t bytes);
+    /* optional, all three: many launches of one device text as one (rt/batch.h). Where batch_new
+     * refuses, they stay many. */
+    QnStatus (*batch_new)(QnDevice *d, const struct QnBatchLaunch *launch, void **out);
+    QnStatus (*batch_run)(QnDevice *d, void *batch);
+    void (*batch_free)(QnDevice *d, void *batch);
     bool is_host;     /* device pointers can be read and written by the host */
     bool only_counts; /* there is no memory behind its pointers: constants need no values */
 } QnBackend;

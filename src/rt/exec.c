@@ -105,11 +105,27 @@ static QnStatus run_step(QnPlan *p, QnPlanRun *s)
     return QN_OK;
 }
 
+static QnStatus run_batch(QnPlan *p, const QnBatch *b)
+{
+    const QnNode *n = p->steps[b->first].prepared.node;
+    if (p->device->backend->batch_run(p->device, b->launch) == QN_OK)
+        return QN_OK;
+    return qn_fail_prefix("node %s and %lld after it", n->name ? n->name : n->op->name,
+                          (long long)b->n - 1);
+}
+
 static QnStatus run_all(QnPlan *p)
 {
     bool poison = p->options.poison && p->device->backend->is_host;
+    bool batches = !p->options.profile && !p->options.profile_cpu && !p->options.check_finite;
     for (int64_t i = 0; i < p->n_steps; i++) {
         QnPlanRun *s = &p->steps[i];
+        const QnBatch *batch = batches ? qn_batch_at(p, i) : NULL;
+        if (batch) {
+            QN_TRY(run_batch(p, batch));
+            i += batch->n - 1;
+            continue;
+        }
         if (poison)
             poison_outputs(p, s);
         QN_TRY(run_step(p, s));

@@ -63,6 +63,7 @@ static QnStatus place_in_arena(QnPlan *p)
     if (st)
         goto done;
     QN_TRY_DONE(qn_constants_place(p, &constants));
+    QN_TRY_DONE(qn_batches_find(p, &constants));
     for (int64_t i = 0; i < b->n; i++) {
         QnBlock *k = &b->blocks[i];
         if (k->place == QN_PLACE_ARENA) {
@@ -203,6 +204,7 @@ static QnStatus compile(QnPlan *p)
     if (!p->constants)
         return qn_fail_prefix("the plan's constants");
     QN_TRY(resolve_pointers(p));
+    QN_TRY(qn_batches_make(p));
     QN_TRY(list_copies(p));
     return name_ports(p);
 }
@@ -236,6 +238,7 @@ void qn_plan_free(QnPlan *p)
         return;
     if (p->capture.graph)
         p->device->backend->capture_free(p->device, p->capture.graph);
+    qn_batches_free(p);
     for (int64_t i = 0; p->steps && i < p->n_steps; i++) {
         QnPrepared *k = &p->steps[i].prepared;
         if (k->kernel->fini)
@@ -330,6 +333,16 @@ int64_t qn_plan_n_steps(const QnPlan *p)
     return p->n_steps;
 }
 
+static int64_t steps_launched(const QnPlan *p, int64_t step)
+{
+    for (int64_t i = 0; i < p->batches.n; i++) {
+        const QnBatch *b = &p->batches.items[i];
+        if (step >= b->first && step < b->first + b->n)
+            return step == b->first ? b->n : 0;
+    }
+    return 1;
+}
+
 QnPlanStep qn_plan_step(const QnPlan *p, int64_t i)
 {
     const QnPlanRun *s = &p->steps[i];
@@ -341,6 +354,7 @@ QnPlanStep qn_plan_step(const QnPlan *p, int64_t i)
                          .out_offset = k && k->place == QN_PLACE_ARENA ? k->offset : -1,
                          .inplace = p->blocks.inplace[n->id],
                          .workspace_bytes = s->prepared.workspace_bytes,
+                         .n_launched = steps_launched(p, i),
                          .ns = s->ns,
                          .runs = s->runs };
 }

@@ -25,7 +25,8 @@ typedef struct QnPlanStep {
     int64_t out_offset; /* output 0 in the arena; -1: it lies in a state */
     bool inplace;       /* output 0 was put over an input */
     size_t workspace_bytes;
-    uint64_t ns, runs; /* summed over runs, when profiling */
+    int64_t n_launched; /* steps that its launch does: 1, more, or 0 in the launch of one before */
+    uint64_t ns, runs;  /* summed over runs, when profiling */
 } QnPlanStep;
 int64_t qn_plan_n_steps(const QnPlan *p);
 QnPlanStep qn_plan_step(const QnPlan *p, int64_t i);

@@ -2,6 +2,7 @@
 #ifndef QN_RT_PLAN_IMPL_H
 #define QN_RT_PLAN_IMPL_H
 
+#include "rt/batch.h"
 #include "rt/blocks.h"
 #include "rt/plan.h"
 
@@ -45,6 +46,7 @@ struct QnPlan {
     const QnKernel **kernels;
     QnPlanRun *steps;
     int64_t n_steps;
+    QnBatches batches;
     QnPlanCopy *copies;
     int64_t n_copies;
     QnPlanPort *inputs, *outputs;

@@ -6,12 +6,13 @@
 #define QN_RT_PLUGIN_H
 
 #include "base/cache.h"
+#include "rt/batch.h"
 #include "rt/device.h"
 #include "rt/devtext.h"
 #include "rt/hostref.h"
 
 /* Raised whenever the meaning of anything here, or of a struct that crosses, changes. */
-enum { QN_PLUGIN_ABI = 2 };
+enum { QN_PLUGIN_ABI = 3 };
 
 #define QN_PLUGIN_CALLS(X)                                                                         \
     X(qn_fail_at)                                                                                  \
@@ -57,6 +58,7 @@ typedef struct QnPluginHost {
     X(QnValue)                                                                                     \
     X(QnType)                                                                                      \
     X(QnOp)                                                                                        \
+    X(QnBatchLaunch)                                                                               \
     X(QnDeviceCall)                                                                                \
     X(QnHostrefIo)                                                                                 \
     X(QnStr)                                                                                       \

@@ -2,6 +2,8 @@
  * the same weights after some steps. timeout: 300 */
 #include "test.h"
 
+#include "backend/device_batches.h"
+#include "backend/device_folds.h"
 #include "backend/small_net.h"
 #include "backend/opencl/opencl.h"
 #include "base/cache.h"
@@ -23,6 +25,68 @@ static void compare_with_cpu(const SmallNet *net)
     assert_int_equal(on_host, 0);
     qn_device_close(cl);
     qn_device_close(cpu);
+}
+
+static void with_device(void (*check)(QnDevice *d))
+{
+    QnDevice *d;
+    if (qn_opencl_count() == 0)
+        skip_because("no OpenCL device (Debian: pocl-opencl-icd)");
+    assert_ok(qn_device_open_named("opencl:0", NULL, &d));
+    check(d);
+    assert_int_equal(d->now_bytes, 0);
+    qn_device_close(d);
+}
+
+/* A convolutional classifier's step, for so many images. */
+static QnGraph *classifier(int64_t batch)
+{
+    QnGraph *g = qn_graph_new();
+    QnNet net;
+    qn_net_init(&net, g, true);
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(batch, 3, 12, 12));
+    QnValue *y = qn_input(g, "y", QN_DTYPE_I64, &QN_SHAPE(batch));
+    QnConvSpec spec = { .out = 6, .kernel = 3, .pad = 1, .bias = true };
+    QnValue *h = qn_gelu(g, qn_nn_batch_norm(&net, "bn", qn_nn_conv(&net, "conv", x, &spec)));
+    h = qn_nn_layer_norm(&net, "ln", qn_mean(g, h, (QnInts){ 2, { 2, 3 } }, false), true);
+    h = qn_nn_linear(&net, "fc", qn_softmax(g, h, -1), 5, true);
+    QnValue *loss = qn_cross_entropy(g, h, y, 0.1, -100, QN_REDUCTION_MEAN);
+    QnValue *lr = qn_input(g, "lr", QN_DTYPE_F32, &(QnShape){ 0 });
+    QnValue *step = qn_input(g, "step", QN_DTYPE_I64, &(QnShape){ 0 });
+    QnOptim o = { .name = "adam", .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .clip_norm = 1 };
+    assert_ok(qn_optim_minimise(&net, &o, loss, lr, step, NULL));
+    assert_ok(qn_graph_output(g, "loss", loss));
+    qn_net_fini(&net);
+    return g;
+}
+
+static void plan_classifier(QnDevice *d, int64_t batch)
+{
+    QnGraph *g = classifier(batch);
+    QnStore *s = qn_store_new(d);
+    QnPlan *p;
+    QnPipelineOptions o = qn_device_passes(d);
+    assert_ok(qn_pipeline_run(g, &o));
+    assert_ok(qn_store_add(s, g));
+    assert_ok(qn_store_alloc(s));
+    assert_ok(qn_plan_new(g, d, s, NULL, &p));
+    qn_plan_free(p);
+    qn_store_free(s);
+    qn_graph_free(g);
+}
+
+/* Sizes are arguments of kernels and not part of their text. */
+static void check_programs(QnDevice *d)
+{
+    const QnOpencl *cl = d->impl;
+    plan_classifier(d, 8);
+    int64_t n = cl->n_programs;
+    assert_true(n > 10);
+    plan_classifier(d, 64);
+    plan_classifier(d, 37);
+    for (int64_t i = n; i < cl->n_programs; i++)
+        print_message("compiled again:\n%s\n", cl->programs[i].key);
+    assert_int_equal(cl->n_programs, n);
 }
 
 /* Entries of the cache; each becomes `with`, in a file that is whole, unless that is NULL. */
@@ -117,6 +181,17 @@ static void compare_with_cpu(const SmallNet *net)
     skip_because("built without OpenCL");
 }
 
+static void with_device(void (*check)(QnDevice *d))
+{
+    (void)check;
+    skip_because("built without OpenCL");
+}
+
+static void check_programs(QnDevice *d)
+{
+    (void)d;
+}
+
 static void keep_programs(void)
 {
     skip_because("built without OpenCL");
@@ -144,6 +219,42 @@ static void test_a_transformer_equals_cpu(void **state)
 {
     (void)state;
     compare_with_cpu(&gpt_net);
+}
+
+static void test_large_reductions(void **state)
+{
+    (void)state;
+    with_device(check_folds);
+}
+
+static void test_large_channels(void **state)
+{
+    (void)state;
+    with_device(check_batch_norm);
+}
+
+static void test_scatter_add(void **state)
+{
+    (void)state;
+    with_device(check_scatter_add);
+}
+
+static void test_many_steps_are_one_launch(void **state)
+{
+    (void)state;
+    with_device(check_batches);
+}
+
+static void test_steps_that_need_each_other_are_apart(void **state)
+{
+    (void)state;
+    with_device(check_chain);
+}
+
+static void test_another_batch_size_compiles_nothing(void **state)
+{
+    (void)state;
+    with_device(check_programs);
 }
 
 static void test_programs_are_kept_on_disk(void **state)

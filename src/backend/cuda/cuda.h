@@ -82,6 +82,11 @@ QnStatus qn_cuda_info(QnDevice *d, QnDeviceInfo *out);
 void *qn_cuda_alloc_far(QnDevice *d, size_t bytes);
 void qn_cuda_free_far(QnDevice *d, void *p, size_t bytes);
 
+/* batch.c: the backend's launches of many steps. */
+QnStatus qn_cuda_batch_new(QnDevice *d, const struct QnBatchLaunch *launch, void **out);
+QnStatus qn_cuda_batch_run(QnDevice *d, void *batch);
+void qn_cuda_batch_free(QnDevice *d, void *batch);
+
 /* report.c: libraries and devices, for doctor. */
 void qn_cuda_report(QnPluginSay *say, void *ctx);
 

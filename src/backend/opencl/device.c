@@ -245,6 +245,9 @@ const QnBackend qn_backend_opencl = {
     .event_record = qn_opencl_event_record,
     .event_order = qn_opencl_event_order,
     .event_wait = qn_opencl_event_wait,
+    .batch_new = qn_opencl_batch_new,
+    .batch_run = qn_opencl_batch_run,
+    .batch_free = qn_opencl_batch_free,
 };
 #else
 typedef int qn_no_opencl;

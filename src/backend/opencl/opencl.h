@@ -74,6 +74,11 @@ QnStatus qn_opencl_info(QnDevice *d, QnDeviceInfo *out);
 void *qn_opencl_alloc_far(QnDevice *d, size_t bytes);
 void qn_opencl_free_far(QnDevice *d, void *p, size_t bytes);
 
+/* batch.c: the backend's launches of many steps. */
+QnStatus qn_opencl_batch_new(QnDevice *d, const struct QnBatchLaunch *launch, void **out);
+QnStatus qn_opencl_batch_run(QnDevice *d, void *batch);
+void qn_opencl_batch_free(QnDevice *d, void *batch);
+
 /* Devices of all platforms: how many, and the name of one (for doctor). */
 int qn_opencl_count(void);
 QnStatus qn_opencl_name(int index, char *out, size_t bytes);
