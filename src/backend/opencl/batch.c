@@ -22,6 +22,19 @@ static QnStatus set_args(cl_kernel k, const QnBatchLaunch *l)
     return err ? qn_opencl_fail(err, "setting an argument") : QN_OK;
 }
 
+static QnStatus check_group(const QnOpencl *cl, cl_kernel k)
+{
+    size_t most = 0;
+    if (clGetKernelWorkGroupInfo(k, cl->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL) !=
+            CL_SUCCESS ||
+        !most)
+        most = cl->max_group;
+    if (QN_MIN(most, cl->max_group) >= QN_BATCH_ITEMS)
+        return QN_OK;
+    return qn_fail(QN_EUNSUPPORTED, "opencl: launches of many steps need groups of %d items",
+                   QN_BATCH_ITEMS);
+}
+
 QnStatus qn_opencl_batch_new(QnDevice *d, const QnBatchLaunch *l, void **out)
 {
     Batch *b = qn_alloc(sizeof *b);
@@ -29,6 +42,8 @@ QnStatus qn_opencl_batch_new(QnDevice *d, const QnBatchLaunch *l, void **out)
         return QN_ENOMEM;
     b->n_groups = (size_t)l->n_groups;
     QnStatus st = qn_opencl_kernel(d->impl, l->text, "qn_batch", l->storage, &b->kernel);
+    if (st == QN_OK)
+        st = check_group(d->impl, b->kernel);
     if (st == QN_OK)
         st = set_args(b->kernel, l);
     if (st == QN_OK)
