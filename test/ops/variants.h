@@ -200,7 +200,9 @@ static inline bool case_vary(Case *c, const QnOp *op, int k, const Variants *all
         const QnValue *y = i < c->node->n_in ? c->node->in[i] : &c->node->out[i - c->node->n_in];
         fits &= !y || value_count(y) <= MAX_CASE_ELEMENTS;
     }
-    for (int i = 0; i < own->n_in; i++) /* indices into nothing */
+    bool heads = op == &qn_op_attention || op == &qn_op_attention_grad;
+    fits &= !heads || own->in[0].dim[own->in[0].rank - 1] > 0; /* their scale is 1/sqrt(0) */
+    for (int i = 0; i < own->n_in; i++)                        /* indices into nothing */
         fits &= !c->in[i] || own->in[i].hi >= own->in[i].lo || value_count(c->in[i]) == 0;
     c->slack = slack_of(c->node);
     if (fits)
