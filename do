@@ -64,7 +64,7 @@ that has onnx; without it the newest is installed by pip into the virtual enviro
 TEXT
     bench) cat <<'TEXT' ;;
 usage: ./do bench [--quick] [--only WORD] [--busy] [--no-compile] [--no-peer] [--rounds N]
-                  [--seconds S] [--threads N,N] [--fresh] [--docs] [--list]
+                  [--seconds S] [--threads N,N] [--fresh] [--docs] [--list] [--kernels]
        ./do bench --onnx DIR [--only WORD] [--rounds N] [--seconds S] [--threads N,N] [--no-openvino]
        ./do bench --gpu [DEVICE] [--quick] [--only WORD] [--precision bf16|fp32] [--no-peer]
                   [--peak TFLOPS] [--minutes M]
@@ -84,6 +84,8 @@ An interrupted table goes on where it was.
   --fresh         measure again what is known
   --docs          write docs/benchmarks.md in any case
   --list          list the rows
+  --kernels       time Quern's own kernels alone, beside their limits; needs no PyTorch. The whole
+                  table ends with them
 QUERN_BENCH_PYTHON names a Python that has PyTorch. Without it the newest PyTorch is installed by pip
 into a virtual environment, $XDG_CACHE_HOME/quern/bench-venv (some gigabytes, once); pip's own
 settings, such as PIP_INDEX_URL, choose where from. `quern bench RECIPE --profile` times a recipe
@@ -279,7 +281,7 @@ cmd_bench()
         cmd_build
         exec python3 bench/gpu.py "$@"
     fi
-    if [[ -z $python && " $* " == *" --no-peer "* ]]; then
+    if [[ -z $python && " $* " =~ " --no-peer "|" --kernels " ]]; then
         python=$(command -v python3) || die "python3 is needed"
     fi
     cmd_build

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # nothing beside the sources
+import own_kernels  # noqa: E402
 import table  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,6 +46,8 @@ def parse():
     a.add_argument("--threads", help="numbers to try, e.g. 1,4; default: one, and one a core")
     a.add_argument("--fresh", action="store_true", help="measure again what is known")
     a.add_argument("--docs", action="store_true", help="write docs/benchmarks.md in any case")
+    a.add_argument("--kernels", action="store_true",
+                   help="time Quern's own kernels alone, which the whole table ends with")
     a.add_argument("--list", action="store_true", help="list the rows")
     a.add_argument("--build", default="build", help=argparse.SUPPRESS)
     o = a.parse_args()
@@ -349,16 +352,20 @@ def measure(o, b):
         print(line)
     if os.path.getsize(b.log.name):
         print(f"what the programs complained of: {os.path.relpath(b.log.name, ROOT)}")
+    kernels = own_kernels.known(o) if o.quick or o.only else own_kernels.measure(o)
     rows = b.all_known()
-    out = dict(settings, rows=rows)
+    out = dict(settings, rows=rows, kernels=kernels)
     (o.build / "bench.json").write_text(json.dumps(out, indent=1) + "\n")
     if o.docs or not (o.quick or o.only or o.busy or o.no_peer):
         (ROOT / "docs").mkdir(exist_ok=True)
-        (ROOT / "docs/benchmarks.md").write_text(table.document(settings, rows))
+        (ROOT / "docs/benchmarks.md").write_text(table.document(settings, rows, kernels))
 
 
 def main():
     o = parse()
+    if o.kernels:
+        own_kernels.alone(o, ROOT / "docs/benchmarks.md")
+        return
     b = Bench(o)
     try:
         measure(o, b)

@@ -1,7 +1,6 @@
 """The speed table as text and as docs/benchmarks.md."""
-import math
-
-SMALL = ("mlp-step-64", "fmnist-step-128", "fmnist-epoch")
+import goals
+import own_kernels
 
 
 def number(x):
@@ -13,11 +12,9 @@ def number(x):
 
 
 def share(r):
-    """Of the limit that Quern reaches."""
-    if not r["limit"] or not r["quern"]:
-        return "-"
-    s = r["quern"] / r["limit"] if r["higher_is_better"] else r["limit"] / r["quern"]
-    return f"{100 * s:.0f} %"
+    """Of the limit that Quern reaches, as text."""
+    s = goals.share(r)
+    return f"{100 * s:.0f} %" if s else "-"
 
 
 def ratio(r):
@@ -35,24 +32,11 @@ def line(r):
             f"{number(r['limit']):>8} {share(r):>8} {ratio(r):>6}")
 
 
-def mean(rows):
-    return math.exp(sum(math.log(r["ratio"]) for r in rows) / len(rows))
-
-
 def totals(rows):
-    rows = [r for r in rows if r["ratio"]]
-    if not rows:
-        return ["no row has both sides"]
-    behind = [r for r in rows if r["ratio"] < 1]
-    out = [f"geometric mean of {len(rows)} ratios: {mean(rows):.2f}; "
-           f"{len(rows) - len(behind)} rows at 1.00 or above"]
-    small = [r for r in rows if r["name"] in SMALL]
-    if small:
-        out.append(f"small nets: {mean(small):.2f}")
-    if behind:
-        worst = sorted(behind, key=lambda r: r["ratio"])
-        out.append("below 1.00: " + ", ".join(f"{r['name']} {r['ratio']:.2f}" for r in worst))
-    return out
+    """The goals, then each row that falls short of one, with the reason."""
+    out = goals.summary(rows) or ["no row has both sides"]
+    short = goals.short_rows(rows)
+    return out + (["", "short of a goal:", *short] if short else [])
 
 
 def about(s):
@@ -103,15 +87,26 @@ NOTES = """
 
 ## Repeating it
 `./do bench` measures all; `--only WORD` some rows, `--quick` a few of them, `--no-compile` leaves
-out torch.compile, `--fresh` measures again what is known. `./do bench --help` lists the rest.
+out torch.compile, `--fresh` measures again what is known, `--kernels` times Quern's own kernels
+alone. `bench/reasons.txt` holds the reasons. `./do bench --help` lists the rest.
 """
 
 
-def document(settings, rows):
+def goals_section(rows):
+    out = ["\n## Goals\n\n"]
+    out += [f"- {line}\n" for line in goals.summary(rows) or ["no row has both sides"]]
+    short = goals.short_rows(rows)
+    if short:
+        out.append("\nRows short of a goal, and why:\n\n")
+        out += [f"- {line}\n" for line in short]
+    return "".join(out)
+
+
+def document(settings, rows, kernels=()):
     out = [TEXT]
     out += [f"- {line}\n" for line in about(settings)]
-    out.append(f"- command: `{settings['command'].strip()}`\n\n")
-    out += [line + "\n" for line in totals(rows)]
+    out.append(f"- command: `{settings['command'].strip()}`\n")
+    out.append(goals_section(rows))
     for title, starts in GROUPS:
         group = [r for r in rows if r["name"].startswith(starts)]
         if not group:
@@ -121,5 +116,6 @@ def document(settings, rows):
         out += [f"| {r['name']} | {r['unit']} | {number(r['quern'])} | "
                 f"{number(r['torch_eager'])} | {number(r['torch_compile'])} | "
                 f"{number(r['limit'])} | {share(r)} | {ratio(r)} |\n" for r in group]
+    out.append(own_kernels.section(kernels))
     out.append(NOTES)
     return "".join(out)

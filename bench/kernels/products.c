@@ -17,7 +17,7 @@ static const char *const cases[] = {
     LINEAR("f32", 256, 512, 128),
     LINEAR("f32", 8, 256, 256),
     LINEAR("bf16", 1024, 1024, 1024),
-    LINEAR("f32", 4, 4096, 1024), /* the rows' kernel: first the case that it is for */
+    LINEAR("f32", 4, 4096, 1024),
     LINEAR("f32", 1, 4096, 1024),
     LINEAR("f32", 8, 4096, 1024),
     "matmul f32[96,64,32] f32[96,32,64]",

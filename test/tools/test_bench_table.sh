@@ -1,0 +1,118 @@
+# labels: tools
+# The speed table's goals, reasons and own kernels, from made-up measurements.
+. "$1/test/tools/shell.sh"
+python3 -c '' 2>/dev/null || { echo "skipped: no python3"; exit 77; }
+
+# shows LINE: the last command printed exactly this line.
+shows()
+{
+    has "$tmp/out" "$1"
+}
+
+cat >"$tmp/page.py" <<'END'
+import json
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1] + "/bench")
+import goals, own_kernels, table
+
+if sys.argv[2] == "reasons":
+    print(goals.read_reasons(Path(sys.argv[3])))
+    sys.exit()
+data = json.loads(Path(sys.argv[2]).read_text())
+page = table.document(data["settings"], data["rows"], data["kernels"])
+if len(sys.argv) > 3:
+    page = own_kernels.replaced(page, json.loads(Path(sys.argv[3]).read_text()))
+print(page)
+print("\n".join(table.totals(data["rows"])))
+END
+
+cat >"$tmp/rows.py" <<'END'
+import json
+import sys
+
+
+def row(name, quern, peer, limit=None, up=True):
+    ratio = peer and (quern / peer if up else peer / quern)
+    return {"name": name, "unit": "x", "quern": quern, "torch_eager": peer, "torch_compile": None,
+            "limit": limit, "higher_is_better": up, "ratio": ratio}
+
+
+def kernel(name, case, share, own=True):
+    return {"kernel": name, "case": case, "own": own, "threads": 2, "us": 1234.5, "gflops": 1,
+            "gbs": 1, "limit_us": 1234.5 * share, "share": share}
+
+
+rows = [row("sgemm-1024", 95, 50, 100), row("sgemm-1024x16x1024", 40, 50, 100),
+        row("sgemm-unheard-of", 90, 45, 100), row("conv-64x56-64-k3s1", 84, 42, 100),
+        row("conv-dw-64x56-64-k1s1", 60, 40, 100), row("mlp-step-64", 100, 150, None, False),
+        row("first-step-resnet50", 1.5, 3, None, False), row("gelu-16384x1024", 10, None, 20),
+        row("memory-resnet50-train-16", 100, 154, None, False)]
+kernels = [kernel("cpu.b.rows", "b f32[2]", 0.5), kernel("cpu.b.rows", "b f32[4]", 0.3),
+           kernel("cpu.a.rows", "a f32[2]", 0.9), kernel("cpu.a.rows", "a f32[3]", 0.8),
+           kernel("cpu.a.rows", "a f32[4]", 0.2), kernel("lib.a", "a f32[2]", 0.7, own=False)]
+settings = {"peaks": {"2": {"flops_per_s": 1e11, "bytes_per_s": 1e10, "isa": "v3"}}, "machine": "m",
+            "date": "d", "commit": "c", "torch": "2", "rounds": 1, "seconds": 1, "threads": [1, 2],
+            "allocator": "a", "cpu_time": False, "command": "./do bench"}
+json.dump({"settings": settings, "rows": rows, "kernels": kernels}, open(sys.argv[1], "w"))
+json.dump([kernel("cpu.c.rows", "c f32[2]", 0.25)], open(sys.argv[2], "w"))
+END
+passes python3 "$tmp/rows.py" "$tmp/bench.json" "$tmp/new.json"
+
+passes python3 "$tmp/page.py" "$src" "$tmp/bench.json"
+shows "rows at 1.00 or above: 7 of 8: missed"
+shows "geometric mean of 8 ratios (goal 1.3): 1.60: reached"
+shows "small nets, geometric mean (goal 2): 1.50: missed"
+shows "GEMM: 1 of 3 rows at 93 % of the limit or above, geometric mean 70 %, lowest sgemm-1024x16x1024 40 %: missed"
+shows "convolutions: 0 of 2 rows at 85 % of the limit or above, geometric mean 71 %, lowest conv-dw-64x56-64-k1s1 60 %: missed"
+shows "first step (goal 1 s): at most 1.50 s, first-step-resnet50: missed"
+shows "memory-resnet50-train-16, PyTorch's peak memory over Quern's (goal 2): 1.54: missed"
+shows "sgemm-unheard-of (90 % of the limit, not 93 %): no reason recorded"
+shows "mlp-step-64 (ratio 1.50, not 2.00): no reason recorded"
+grep -q '^- sgemm-1024x16x1024 (ratio 0.80, not 1.00; 40 % of the limit, not 93 %): 16 columns' \
+    "$tmp/out" || fail "no reason for sgemm-1024x16x1024"
+grep -q '^conv-dw-64x56-64-k1s1 (60 % of the limit, not 85 %): sums over the pixels' "$tmp/out" ||
+    fail "no reason by a pattern"
+grep -q '^sgemm-1024 (' "$tmp/out" && fail "a row that reaches its goals is said to fall short"
+
+shows '| cpu.a.rows | `a f32[2]` | 1,234 | 90 % |'
+shows '| cpu.a.rows | `a f32[4]` | 1,234 | 20 % |'
+shows '| cpu.b.rows | `b f32[2]` | 1,234 | 50 % |'
+[ "$(grep -c '^| cpu\.' "$tmp/out")" = 3 ] || fail "not the three lines of own kernels"
+grep -q '^| lib' "$tmp/out" && fail "a library's kernel stands among Quern's own"
+
+# The section alone made anew: what stands around it stays.
+passes python3 "$tmp/page.py" "$src" "$tmp/bench.json" "$tmp/new.json"
+shows '| cpu.c.rows | `c f32[2]` | 1,234 | 25 % |'
+shows "## Reading it"
+shows "## Goals"
+grep -q '^| cpu\.[ab]' "$tmp/out" && fail "old kernels are left"
+
+printf '# words\nname: why: so\n' >"$tmp/reasons.txt"
+passes python3 "$tmp/page.py" "$src" reasons "$tmp/reasons.txt"
+shows "[('name', 'why: so')]"
+printf 'name why\n' >"$tmp/reasons.txt"
+refuses 'reasons.txt:1: not `ROW: why it falls short`' \
+    python3 "$tmp/page.py" "$src" reasons "$tmp/reasons.txt"
+
+# Measured once, by what stands for the program, and then known.
+bench=$build/bench/quern_bench_kernels
+if [ -x "$bench" ]; then
+    mkdir -p "$tmp/build/bench"
+    cat >"$tmp/build/bench/quern_bench_kernels" <<END
+#!/bin/sh
+echo run >>"$tmp/runs"
+exec "$bench" "\$@" "argmin f32"
+END
+    chmod +x "$tmp/build/bench/quern_bench_kernels"
+    for turn in 1 2; do
+        passes python3 "$src/bench/run.py" --kernels --threads 1 --seconds 0 --build "$tmp/build"
+        grep -q '^cpu.argmin.rows .* us .* %  argmin f32' "$tmp/out" || fail "no line of argmin"
+    done
+    [ "$(wc -l <"$tmp/runs")" = 1 ] || fail "measured again what is known"
+    passes python3 "$src/bench/run.py" --kernels --threads 1 --fresh --seconds 0 --build "$tmp/build"
+    [ "$(wc -l <"$tmp/runs")" = 2 ] || fail "--fresh did not measure"
+fi
+finish
