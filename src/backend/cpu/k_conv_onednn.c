@@ -95,6 +95,35 @@ static QnStatus images(const QnType *t, bool as_they_lie, dnnl_memory_desc_t *gi
     return QN_OK;
 }
 
+/* Products of a gathered element at least: with fewer, gathering costs more than it gains. */
+enum { LEAST_FILTERS = 1024 };
+
+/* Whether filters of 1 x 1 pass over some pixels of channels-last images and read the others whole.
+ * The library has no description of pixels the last of which would end behind the image. */
+static bool skips_pixels(const QnNode *n, const ConvTypes *t, const QnConvAttr *full)
+{
+    const QnShape *w = &t->w->shape, *x = &t->x->shape, *y = &t->y->shape;
+    const int64_t *step = full->strides.v, *pad = full->pads.v;
+    if (n->op == &qn_op_conv_dx || t->x->layout != QN_LAYOUT_CHANNELS_LAST || w->rank != 4 ||
+        w->dim[2] != 1 || w->dim[3] != 1 || full->groups != 1 || w->dim[0] < LEAST_FILTERS)
+        return false;
+    return step[0] * step[1] > 1 && !(pad[0] | pad[1] | pad[2] | pad[3]) &&
+           y->dim[2] * step[0] <= x->dim[2] && y->dim[3] * step[1] <= x->dim[3];
+}
+
+/* Then the pixels that are read are gathered first, by the turn of an operand into another format,
+ * and the convolution has stride 1, at which the library is faster. */
+static QnStatus gather_pixels(const ConvTypes *t, const QnConvAttr *full, ConvDescs *d)
+{
+    const int64_t *x = t->x->shape.dim, *y = t->y->shape.dim, *s = full->strides.v;
+    dnnl_dims_t dims = { x[0], x[1], y[2], y[3] };
+    dnnl_dims_t step = { x[1] * x[2] * x[3], 1, s[0] * x[3] * x[1], s[1] * x[1] };
+    QN_DNN(dnnl_memory_desc_init_by_strides(&d->x, 4, dims, d->x.data_type, step));
+    QN_DNN(dnnl_memory_desc_init_by_tag(&d->any_x, 4, dims, d->x.data_type, dnnl_nhwc));
+    d->strides[0] = d->strides[1] = 1;
+    return QN_OK;
+}
+
 static QnStatus descs_of(const QnNode *n, const ConvTypes *t, ConvDescs *d)
 {
     const QnConvAttr *a = n->attr;
@@ -113,7 +142,7 @@ static QnStatus descs_of(const QnNode *n, const ConvTypes *t, ConvDescs *d)
         d->begin[i] = full.pads.v[i];
         d->end[i] = full.pads.v[spatial + i];
     }
-    return QN_OK;
+    return direct && skips_pixels(n, t, &full) ? gather_pixels(t, &full, d) : QN_OK;
 }
 
 static QnStatus forward(const ConvDescs *d, dnnl_prop_kind_t kind, bool bias,
