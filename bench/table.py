@@ -83,7 +83,8 @@ NOTES = """
 - `first-step` is the time from the start of the process to the end of the first training step;
   `memory` what the process had resident at most while training.
 - The limit adds up, over the nodes of the plan, the longer of FLOPs and bytes at the peaks. Data
-  that stay in a cache can beat it, as the bytes are priced at memory's bandwidth.
+  that stay in a cache can beat it, as the bytes are priced at memory's bandwidth, and so can bf16,
+  as the FLOPs are priced at the peak of f32.
 
 ## Repeating it
 `./do bench` measures all; `--only WORD` some rows, `--quick` a few of them, `--no-compile` leaves
