@@ -100,9 +100,10 @@ def section(kernels):
 
 
 def replaced(document, kernels):
-    """The document with its section of kernels made anew."""
+    """The document with its section of kernels made anew, or with one before the notes."""
     before, title, rest = document.partition(TEXT.split("\n\n")[0])
     if not title:
-        return document
+        before, title, rest = document.partition("\n## Reading it")
+        return before + section(kernels) + title + rest
     after = rest.find("\n## ")
     return before + section(kernels) + (rest[after:] if after >= 0 else "")

@@ -90,6 +90,12 @@ shows '| cpu.c.rows | `c f32[2]` | 1,234 | 25 % |'
 shows "## Reading it"
 shows "## Goals"
 grep -q '^| cpu\.[ab]' "$tmp/out" && fail "old kernels are left"
+sed 's/"kernels": .*/"kernels": []}/' "$tmp/bench.json" >"$tmp/none.json"
+passes python3 "$tmp/page.py" "$src" "$tmp/none.json"
+grep -q "own kernels" "$tmp/out" && fail "a section of no kernels"
+passes python3 "$tmp/page.py" "$src" "$tmp/none.json" "$tmp/new.json"
+shows '| cpu.c.rows | `c f32[2]` | 1,234 | 25 % |'
+shows "## Reading it"
 
 printf '# words\nname: why: so\n' >"$tmp/reasons.txt"
 passes python3 "$tmp/page.py" "$src" reasons "$tmp/reasons.txt"
