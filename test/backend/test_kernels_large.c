@@ -43,6 +43,14 @@ static void test_matmul_few_rows(void **state)
     matmul(5, 70, 33, true, false, QN_DTYPE_F32, 1);
 }
 
+/* The kernel of few columns: every count of columns, edges of its blocks, a batch. */
+static void test_matmul_few_columns(void **state)
+{
+    for (int64_t n = 1; n <= 16; n++)
+        matmul(64 + n, n, 128 + n, false, true, QN_DTYPE_F32, 1 + n % 2);
+    matmul(130, 16, 300, false, true, QN_DTYPE_F32, 1);
+}
+
 static void test_matmul_empty(void **state)
 {
     matmul(3, 4, 0, false, false, QN_DTYPE_F32, 1);

@@ -73,3 +73,13 @@ QnMatmulRowsFn *qn_matmul_rows_find(const char *isa)
 #undef QN_X
     return NULL;
 }
+
+QnMatmulColumnsFn *qn_matmul_columns_find(const char *isa)
+{
+#define QN_X(name)                                                                                 \
+    if (!strcmp(isa, #name))                                                                       \
+        return qn_matmul_columns_##name;
+    QN_ISA_LIST(QN_X)
+#undef QN_X
+    return NULL;
+}

@@ -27,4 +27,12 @@ QN_ISA_LIST(QN_X)
 #undef QN_X
 QnMatmulRowsFn *qn_matmul_rows_find(const char *isa);
 
+/* Rows m0..m1 of c (m,n) of few columns, from f32 with ak and bk 1. Each element's sum has one
+ * order. */
+typedef void QnMatmulColumnsFn(const QnGemm *g, int64_t m0, int64_t m1);
+#define QN_X(name) QnMatmulColumnsFn qn_matmul_columns_##name;
+QN_ISA_LIST(QN_X)
+#undef QN_X
+QnMatmulColumnsFn *qn_matmul_columns_find(const char *isa);
+
 #endif
