@@ -2,9 +2,11 @@
  * u = c (x + 0.044715 x^3), c = sqrt(2 / pi). One map, as libraries have it behind a product. */
 #include "ops/dialect.h"
 
-/* s = (1 + t) / 2 by the exponential, which keeps its digits where t is near -1 */
+/* s = (1 + t) / 2 by the exponential, which keeps its digits where t is near -1. Beyond +-20 it is
+ * 0 or 1; the powers of a huge x would be infinite. */
 QN_SCALAR float gelu_tanh_grad_f(float dy, float x)
 {
+    x = x > 20.0f ? 20.0f : x < -20.0f ? -20.0f : x;
     float x2 = x * x, u2 = 1.595769122f * (x + 0.044715f * x2 * x);
     float s = 1.0f / (1.0f + qn_expf(-u2)), du = 0.797884561f + 0.107032214f * x2;
     return dy * (s + 2.0f * x * s * (1.0f - s) * du);
@@ -17,23 +19,24 @@ QN_MAP2(gelu_tanh_grad)
 
 static double gelu_tanh_grad_ref(const double *x, const double *param)
 {
-    double v = x[1], t = tanh(GELU_GRAD_C * (v + GELU_GRAD_K * v * v * v));
+    double v = x[1] > 100 ? 100 : x[1] < -100 ? -100 : x[1];
+    double s = 1 / (1 + exp(-2 * GELU_GRAD_C * (v + GELU_GRAD_K * v * v * v)));
     double du = GELU_GRAD_C * (1 + 3 * GELU_GRAD_K * v * v);
     (void)param;
-    return x[0] * (0.5 * (1 + t) + 0.5 * v * (1 - t * t) * du);
+    return x[0] * (s + 2 * v * s * (1 - s) * du);
 }
 
-/* by x: dy s (u' + x (u'' / 2 - t u'^2)), s = 1 - t^2 */
+/* by x: dy s (u' + x (u'' / 2 - t u'^2)), s = 1 - t^2, which is 0 beyond +-20 */
 static void gelu_tanh_grad_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
-    QnValue *x = n->in[1], *x2 = qn_square(g, x);
+    QnValue *x = qn_clip(g, n->in[1], -20, 20), *x2 = qn_square(g, x);
     const double c = GELU_GRAD_C, k = GELU_GRAD_K;
     QnValue *u = qn_mul(g, x, qn_add_scalar(g, qn_mul_scalar(g, x2, c * k), c));
     QnValue *du = qn_add_scalar(g, qn_mul_scalar(g, x2, 3 * c * k), c), *t = qn_tanh(g, u);
     QnValue *s = qn_sub(g, qn_scalar_like(g, t, 1), qn_square(g, t));
     QnValue *bend = qn_sub(g, qn_mul_scalar(g, x, 3 * c * k), qn_mul(g, t, qn_square(g, du)));
     QnValue *slope = qn_mul(g, s, qn_add(g, du, qn_mul(g, x, bend)));
-    dx[0] = qn_sum_to(g, qn_gelu_tanh_grad(g, dy[0], x), &n->in[0]->type.shape);
+    dx[0] = qn_sum_to(g, qn_gelu_tanh_grad(g, dy[0], n->in[1]), &n->in[0]->type.shape);
     dx[1] = qn_sum_to(g, qn_mul(g, qn_mul(g, dy[0], n->in[0]), slope), &x->type.shape);
 }
 

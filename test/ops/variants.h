@@ -174,10 +174,10 @@ static inline double slack_of(const QnNode *n)
 
 /* lerp's difference of the largest floats is infinite in f32 and not in f64. What gelu_tanh makes
  * of -inf hangs on whether the device's tanh reaches -1: 0 times infinity, or a small number times
- * it; and its gradient takes powers of the largest floats. */
+ * it. */
 static inline bool has_special_values(const QnOp *op)
 {
-    return op != &qn_op_lerp && op != &qn_op_gelu_tanh && op != &qn_op_gelu_tanh_grad;
+    return op != &qn_op_lerp && op != &qn_op_gelu_tanh;
 }
 
 /* false: the operator refuses it, or it would take too long. */
