@@ -33,6 +33,7 @@ typedef struct QnSession {
     QnStaging *staging, *eval_staging;
     const void *sent, *eval_sent;
     int64_t eval_count; /* samples of the batch that eval_start was given */
+    size_t trial_bytes; /* that the self-test took beside the plans, and gave back */
 } QnSession;
 
 typedef struct QnSessionOptions {

@@ -55,14 +55,11 @@ QnStatus qn_session_probe(QnSession *s, const QnBatch *b, QnPrecision precision,
     return st;
 }
 
-QnStatus qn_session_self_test(QnSession *s, const QnBatch *b, char *reason, size_t bytes)
+static QnStatus try_precision(QnSession *s, const QnBatch *b, char *reason, size_t bytes)
 {
     static const char *const names[] = { "fp32", "bf16", "fp16", "fp8" };
     double loss[2], norm[2];
     double times = s->precision == QN_PRECISION_FP8 ? QN_PROBE_FP8 : 1;
-    reason[0] = '\0';
-    if (s->precision == QN_PRECISION_FP32)
-        return QN_OK;
     QN_TRY(qn_session_probe(s, b, QN_PRECISION_FP32, &loss[0], &norm[0]));
     QN_TRY(qn_session_probe(s, b, s->precision, &loss[1], &norm[1]));
     if (!isfinite(loss[0]) || !isfinite(norm[0]))
@@ -78,4 +75,22 @@ QnStatus qn_session_self_test(QnSession *s, const QnBatch *b, char *reason, size
              names[s->precision], loss[1], norm[1], loss[0], norm[0], 100 * times * QN_PROBE_LOSS,
              100 * times * QN_PROBE_NORM);
     return qn_session_set_precision(s, QN_PRECISION_FP32);
+}
+
+/* What the trial takes counts for itself, so that the device's peak is that of the run's plans. */
+QnStatus qn_session_self_test(QnSession *s, const QnBatch *b, char *reason, size_t bytes)
+{
+    QnDevice *d = s->device;
+    size_t peak = d->peak_bytes;
+    QnPrecision precision = s->precision;
+    reason[0] = '\0';
+    if (precision == QN_PRECISION_FP32)
+        return QN_OK;
+    d->peak_bytes = d->now_bytes;
+    QnStatus st = try_precision(s, b, reason, bytes);
+    if (s->precision != precision)
+        peak = d->now_bytes; /* other plans than before */
+    s->trial_bytes = d->peak_bytes - QN_MIN(d->peak_bytes, d->now_bytes);
+    d->peak_bytes = peak;
+    return st;
 }
