@@ -6,11 +6,14 @@ quern=$build/quern
 [ -x "$quern" ] || { echo "skipped: no program in this build"; exit 77; }
 
 passes "$src/tools/gen_docs" "$quern" "$src/docs" --check
-mkdir "$tmp/docs"
+
+# Once more without the test of parity, which takes minutes: a copy of the program has none beside it.
+mkdir "$tmp/docs" "$tmp/bin"
 cp "$src"/docs/* "$tmp/docs"
+cp "$quern" "$tmp/bin"
 echo "| an old row |" >>"$tmp/docs/operators.md"
-refuses "operators.md is out of date" "$src/tools/gen_docs" "$quern" "$tmp/docs" --check
-passes "$src/tools/gen_docs" "$quern" "$tmp/docs"
+refuses "operators.md is out of date" "$src/tools/gen_docs" "$tmp/bin/quern" "$tmp/docs" --check
+passes "$src/tools/gen_docs" "$tmp/bin/quern" "$tmp/docs"
 passes cmp "$src/docs/operators.md" "$tmp/docs/operators.md"
 
 # Hyphens are escaped in the manual.
