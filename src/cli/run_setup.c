@@ -94,12 +94,16 @@ static QnStatus find_recipe(const char *run, char *recipe, size_t bytes)
     return QN_OK;
 }
 
+/* A run that its self-test let go on in fp32 is one of fp32, whatever its recipe asks for. */
 static QnStatus load_checkpoint(QnSetup *s, const char *run, QnStatus st)
 {
+    QnProgress p = { 0 };
     if (st == QN_OK)
         st = qn_setup_check_computes(s);
     if (st == QN_OK)
-        st = qn_checkpoint_load_run(run, s->session->store, s->recipe->arena, &s->skipped);
+        st = qn_checkpoint_load_run(run, s->session->store, &p, s->recipe->arena, &s->skipped);
+    if (st == QN_OK && p.fell_back && s->session->precision != QN_PRECISION_FP32)
+        st = qn_session_set_precision(s->session, QN_PRECISION_FP32);
     if (st != QN_OK)
         qn_setup_close(s);
     return st;

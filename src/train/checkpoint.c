@@ -344,7 +344,7 @@ QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, in
     return QN_OK;
 }
 
-QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnArena *arena,
+QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
                                 const char **skipped)
 {
     char folder[QN_RUN_PATH_BYTES];
@@ -352,12 +352,12 @@ QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnArena *arena,
     *skipped = NULL;
     QN_TRY(qn_run_folder_best(run, folder, &found));
     if (found) {
-        QnStatus st = qn_checkpoint_load(folder, store, NULL);
+        QnStatus st = qn_checkpoint_load(folder, store, p);
         if (st == QN_OK || st == QN_ENOMEM)
             return st;
         pass_over(arena, skipped);
     }
-    QN_TRY(load_newest(run, store, NULL, arena, &found, skipped));
+    QN_TRY(load_newest(run, store, p, arena, &found, skipped));
     return found      ? QN_OK
            : *skipped ? qn_fail(QN_EFORMAT, "%s", *skipped)
                       : qn_fail(QN_ENOTFOUND, "%s holds no checkpoint; is it a run's folder?", run);

@@ -41,8 +41,8 @@ QnStatus qn_checkpoint_load(const char *folder, QnStore *store, QnProgress *p);
  * Other paths are none of its business. */
 QnStatus qn_checkpoint_verify(const char *folder);
 /* Loads RUN/best if there is one, else the newest checkpoint that is whole; broken ones are named
- * as above. */
-QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnArena *arena,
+ * as above. p may be NULL. */
+QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
                                 const char **skipped);
 bool qn_checkpoint_exists(const char *run); /* at least one, whole or not */
 

@@ -295,35 +295,35 @@ static void test_load_run(void **state)
     QnArena *arena = qn_arena_new();
     const char *skipped;
     QnProgress p = progress_at(1);
-    assert_fails(qn_checkpoint_load_run(run_folder, toy.session->store, arena, &skipped),
+    assert_fails(qn_checkpoint_load_run(run_folder, toy.session->store, NULL, arena, &skipped),
                  QN_ENOTFOUND, "no checkpoint");
     save(1, 2);
     save(2, 2);
     fill(99);
-    assert_ok(qn_checkpoint_load_run(run_folder, toy.session->store, arena, &skipped));
+    assert_ok(qn_checkpoint_load_run(run_folder, toy.session->store, NULL, arena, &skipped));
     assert_filled(2);
     fill(50);
     assert_ok(qn_checkpoint_save_best(run_folder, toy.session->store, &p));
     fill(51);
     assert_ok(qn_checkpoint_save_best(run_folder, toy.session->store, &p)); /* replaces it */
     fill(99);
-    assert_ok(qn_checkpoint_load_run(run_folder, toy.session->store, arena, &skipped));
+    assert_ok(qn_checkpoint_load_run(run_folder, toy.session->store, NULL, arena, &skipped));
     assert_filled(51);
     assert_null(skipped);
     assert_int_equal(rename(in_run("best"), in_run("best.old")), 0);
     fill(99);
-    assert_ok(qn_checkpoint_load_run(run_folder, toy.session->store, arena, &skipped));
+    assert_ok(qn_checkpoint_load_run(run_folder, toy.session->store, NULL, arena, &skipped));
     assert_filled(51);
     damage(in_run("best.old/model.safetensors"), -1);
     damage(in_run("checkpoints/00000002/model.safetensors"), -1);
-    assert_ok(qn_checkpoint_load_run(run_folder, toy.session->store, arena, &skipped));
+    assert_ok(qn_checkpoint_load_run(run_folder, toy.session->store, NULL, arena, &skipped));
     assert_filled(1);
     assert_contains(skipped, "best.old");
     assert_contains(skipped, "00000002");
     assert_true(qn_file_exists(in_run("checkpoints/00000002"))); /* reading removes nothing */
     damage(in_run("checkpoints/00000001/model.safetensors"), -1);
-    assert_int_not_equal(qn_checkpoint_load_run(run_folder, toy.session->store, arena, &skipped),
-                         QN_OK);
+    assert_int_not_equal(
+        qn_checkpoint_load_run(run_folder, toy.session->store, NULL, arena, &skipped), QN_OK);
     assert_contains(qn_error_last()->text, "00000001");
     qn_arena_free(arena);
 }

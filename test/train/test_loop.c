@@ -257,7 +257,7 @@ static void test_keep_best(void **state)
     QnArena *arena = qn_arena_new();
     const char *skipped;
     TOY_OPEN(&t, recipe, RUINED, NULL);
-    assert_ok(qn_checkpoint_load_run(temp_path("best"), t.session->store, arena, &skipped));
+    assert_ok(qn_checkpoint_load_run(temp_path("best"), t.session->store, NULL, arena, &skipped));
     assert_ok(qn_checkpoint_digest(t.session->store, digest));
     assert_string_equal(digest, o.digest);
     qn_arena_free(arena);
