@@ -212,7 +212,7 @@ static void print_outcome(QnReport *r, const QnTrainResult *t)
 
 static QnStatus report(QnReport *r, const char *run, const QnTrainResult *t, const QnMetrics *m)
 {
-    QnStr json = { 0 };
+    QnStr json = { 0 }, mix = { 0 };
     char path[4096];
     if (r->started)
         qn_term_progress_end(&r->progress);
@@ -223,6 +223,10 @@ static QnStatus report(QnReport *r, const char *run, const QnTrainResult *t, con
     qn_run_forecast_end(&r->forecast, t, qn_report_elapsed_s(r), r->out);
     qn_run_forecast_keep(&r->forecast, r->setup, t, &r->args->log);
     qn_report_memory(r);
+    qn_auto_costs(r->setup->session, r->costs);
+    if (qn_auto_report(r->setup->session, r->costs, &mix) == QN_OK)
+        fputs(qn_str_text(&mix), r->out);
+    qn_str_fini(&mix);
     fflush(r->out);
     QnStatus st = qn_report_summary(r, run, t, &json);
     snprintf(path, sizeof path, "%.4000s/summary.json", run);

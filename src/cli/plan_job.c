@@ -64,7 +64,8 @@ static QnStatus check_stack(const QnArgs *a, const QnJob *job)
 static QnStatus read_precision(const QnArgs *a, const QnRecipe *recipe, QnJob *job)
 {
     static const QnNumbers of_recipe[] = { QN_NUMBERS_FP32, QN_NUMBERS_BF16_AMP,
-                                           QN_NUMBERS_FP16_AMP, QN_NUMBERS_BF16_AMP };
+                                           QN_NUMBERS_FP16_AMP, QN_NUMBERS_BF16_AMP,
+                                           QN_NUMBERS_BF16_AMP };
     const char *text = a->text[QN_PLAN_PRECISION];
     job->any_numbers = text ? !strcmp(text, "auto") : !recipe;
     if (!text && recipe)

@@ -237,8 +237,10 @@ void qn_report_memory(QnReport *r)
 {
     const QnSetup *s = r->setup;
     char a[QN_STR_NUMBER], b[QN_STR_NUMBER], c[QN_STR_NUMBER];
+    r->allocated_bytes = (int64_t)s->device->peak_bytes; /* before plans to compare with */
     if (s->session->trial_bytes)
-        fprintf(r->out, "memory of the trial steps, given back before the run: %s\n",
+        fprintf(r->out, "memory of the trial steps, given back %s: %s\n",
+                s->session->mix ? "after each" : "before the run",
                 qn_str_bytes(a, s->session->trial_bytes));
     fprintf(r->out, "memory: planned %s, allocated %s, resident at most %s\n",
             qn_str_bytes(a, (uint64_t)qn_session_planned_bytes(s->session)),
@@ -270,8 +272,9 @@ QnStatus qn_report_summary(QnReport *r, const char *run, const QnTrainResult *t,
     qn_json_put_int(&w, "parameters", s->session->n_params);
     qn_json_put_int(&w, "peak_rss_bytes", qn_report_peak_rss_bytes());
     qn_json_put_int(&w, "planned_peak_bytes", qn_session_planned_bytes(s->session));
-    qn_json_put_int(&w, "allocated_peak_bytes", (int64_t)s->device->peak_bytes);
+    qn_json_put_int(&w, "allocated_peak_bytes", r->allocated_bytes);
     qn_json_put_int(&w, "trial_peak_bytes", (int64_t)s->session->trial_bytes);
+    qn_auto_report_json(s->session, r->costs, &w);
     qn_json_put_int(&w, "skipped_samples", t->n_skipped);
     qn_json_put_int(&w, "seed", s->recipe->seed);
     qn_json_put_int(&w, "threads", s->device->env.n_threads);

@@ -6,6 +6,7 @@
 #include "cli/run_setup.h"
 #include "cli/train_forecast.h"
 #include "train/loop.h"
+#include "train/precision_auto.h"
 
 typedef struct QnReport {
     const QnArgs *args;
@@ -14,6 +15,8 @@ typedef struct QnReport {
     FILE *out;
     QnTermProgress progress;
     QnRunForecast forecast;
+    QnAutoCost costs[QN_AUTO_COMPARED]; /* precision auto: once the run is over */
+    int64_t allocated_bytes;            /* at most, by then */
     bool started, color;
     int64_t eval_share_ns;
 } QnReport;

@@ -249,6 +249,8 @@ static QnStatus copy_node(Pass *p, const QnNode *n, QnValue **in)
         QN_TRY(in_dtype(p, in[1], in[0]->type.dtype, &in[1]));
     if (is_by_f8(p, n))
         return product_by_f8(p, n, in, &p->map[n->out[0].id]);
+    if (p->o->of && n->op == &qn_op_matmul && qn_precision_takes_f8(n))
+        p->n_f8++; /* names of histories do not depend on who is in 8 bits */
     QnNode *copy = qn_graph_copy_node(p->to, n, in);
     if (!copy)
         return p->to->error.code ? qn_graph_check(p->to) : QN_ENOMEM;

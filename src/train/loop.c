@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "train/precision_auto.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -64,6 +65,8 @@ static QnStatus test_precision(Run *run)
     char reason[400];
     QnBatch b;
     QnLoaderPosition at = qn_loader_position(run->loader);
+    if (run->s->precision == QN_PRECISION_AUTO) /* every switch of it is tried */
+        return run->progress.update > 0 ? qn_auto_recall(run->s) : QN_OK;
     if (run->progress.fell_back && run->s->precision != QN_PRECISION_FP32)
         return qn_session_set_precision(run->s, QN_PRECISION_FP32);
     if (run->progress.update > 0 || run->s->precision == QN_PRECISION_FP32)
@@ -74,6 +77,34 @@ static QnStatus test_precision(Run *run)
     if (reason[0])
         note(run, reason);
     return qn_loader_seek(run->loader, at);
+}
+
+static QnStatus tell_of_switch(void *ctx, const QnAutoSwitch *s)
+{
+    Run *run = ctx;
+    QnStr line = { 0 };
+    QnJsonWriter w;
+    note(run, s->why);
+    qn_json_begin(&w, &line, 0);
+    qn_json_open_object(&w);
+    qn_json_put_string(&w, "kind", "precision");
+    qn_json_put_int(&w, "update", s->update);
+    qn_json_put_string(&w, "layer", s->layer);
+    qn_json_put_string(&w, "from", qn_precision_name(s->from));
+    qn_json_put_string(&w, "to", qn_precision_name(s->to));
+    qn_json_put_string(&w, "of", qn_precision_name(s->of));
+    qn_json_put_double(&w, "overflow", s->stats.overflow);
+    qn_json_put_double(&w, "underflow", s->stats.underflow);
+    qn_json_put_double(&w, "snr", s->stats.snr);
+    qn_json_close(&w);
+    QnStatus st = qn_json_end(&w);
+    qn_str_add(&line, "\n");
+    if (st == QN_OK)
+        st = line.st;
+    if (st == QN_OK)
+        st = qn_metrics_event(run->metrics, s->update, qn_str_text(&line));
+    qn_str_fini(&line);
+    return st;
 }
 
 /* ---- one update ---- */
@@ -115,9 +146,9 @@ static QnStatus blame_overflow(Run *run, const QnBatch *b, int64_t micro)
     if (st == QN_ENUMERIC)
         snprintf(first, sizeof first, "%.500s", qn_error_last()->text);
     return qn_fail(QN_ENUMERIC,
-                   "fp16 overflows at update %lld though the loss scale is down to 1: set "
+                   "%s overflows at update %lld though the loss scale is down to 1: set "
                    "train.precision to bf16 or fp32; the first node that is not finite: %s",
-                   (long long)run->progress.update, first);
+                   qn_precision_name(run->r->precision), (long long)run->progress.update, first);
 }
 
 static QnStatus one_update(Run *run)
@@ -126,6 +157,7 @@ static QnStatus one_update(Run *run)
     QnTrainStatus *t = &run->status;
     int64_t start = qn_clock_ns();
     double loss = 0, scale = NAN;
+    bool left_out = false;
     t->lr = qn_schedule_lr(&r->schedule, run->progress.update, t->n_updates, t->updates_per_epoch);
     for (int64_t i = 0; i < r->accumulate; i++) {
         QnBatch b;
@@ -133,6 +165,8 @@ static QnStatus one_update(Run *run)
         int64_t micro = run->progress.update * r->accumulate + i;
         QN_TRY(take_batch(run, &b));
         run->progress.samples += b.count;
+        if (i == 0)
+            QN_TRY(qn_auto_step(run->s, &b, run->progress.update, tell_of_switch, run));
         QN_TRY(qn_session_start(run->s, &b, micro, t->lr));
         QN_TRY(send_next(run, micro));
         QN_TRY(qn_session_finish(run->s, &step));
@@ -140,6 +174,7 @@ static QnStatus one_update(Run *run)
         t->grad_norm = step.grad_norm;
         scale = step.loss_scale;
         run->loss_scale = scale;
+        left_out |= step.finite == 0;
         if (scale <= 1 && step.finite == 0)
             return blame_overflow(run, &b, micro);
     }
@@ -149,6 +184,8 @@ static QnStatus one_update(Run *run)
                        "train.optimizer.clip_norm; compile.check_finite=true names the "
                        "first node that is not finite",
                        loss, (long long)run->progress.update);
+    if (run->s->mix)
+        qn_auto_count(run->s->mix, left_out);
     int64_t ns = qn_clock_ns() - start;
     run->progress.update++;
     run->progress.train_seconds += (double)ns * 1e-9;
@@ -219,6 +256,8 @@ static QnStatus evaluate(Run *run)
     if (run->events->eval)
         run->events->eval(run->events->ctx, &run->status, e, best);
     if (best && run->r->keep_best)
+        QN_TRY(qn_auto_keep(run->s));
+    if (best && run->r->keep_best)
         QN_TRY(qn_checkpoint_save_best(run->folder, run->s->store, p));
     return QN_OK;
 }
@@ -240,6 +279,7 @@ static QnStatus save(Run *run)
     if (run->saved_update == run->progress.update)
         return QN_OK;
     run->saved_update = run->progress.update;
+    QN_TRY(qn_auto_keep(run->s));
     QN_TRY(qn_file_sync(run->metrics->path)); /* no checkpoint without the record up to it */
     return qn_checkpoint_save(run->folder, run->s->store, &run->progress, run->r->checkpoint_keep);
 }

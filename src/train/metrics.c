@@ -12,6 +12,10 @@ enum { FILE_LIMIT = 1 << 30 };
 static QnStatus print_record(QnStr *out, const QnMetric *x)
 {
     QnJsonWriter w;
+    if (x->event) {
+        qn_str_add(out, x->event);
+        return out->st;
+    }
     qn_json_begin(&w, out, 0);
     qn_json_open_object(&w);
     qn_json_put_string(&w, "kind", x->eval ? "eval" : "train");
@@ -61,6 +65,12 @@ static QnStatus parse_line(QnArena *arena, const char *text, size_t n, QnMetric 
                     .lr = number(o, "lr"),
                     .value = number(o, "metric"),
                     .eval = kind && kind->type == QN_JSON_STRING && !strcmp(kind->string, "eval") };
+    if (kind && kind->type == QN_JSON_STRING && !strcmp(kind->string, "precision")) {
+        if (!(x->event = qn_alloc(n + 2)))
+            return QN_ENOMEM;
+        memcpy(x->event, text, n);
+        memcpy(x->event + n, "\n", 2);
+    }
     return QN_OK;
 }
 
@@ -74,9 +84,16 @@ static QnStatus parse_lines(QnMetrics *m, const char *text, size_t bytes, int64_
         bool known;
         size_t n = (size_t)(end - text);
         st = parse_line(arena, text, n, &x, &known);
-        if (st != QN_OK || !known || x.update > update)
+        if (st != QN_OK || !known)
             break;
-        st = push(m, &x);
+        /* Events come before the update of that number, all else after as many. */
+        bool keep = x.event ? x.update < update : x.update <= update;
+        if (keep)
+            st = push(m, &x);
+        if (!keep || st != QN_OK) {
+            qn_free(x.event);
+            break;
+        }
         text = end + 1;
         bytes -= n + 1;
     }
@@ -122,6 +139,8 @@ QnStatus qn_metrics_open(QnMetrics *m, const char *run, int64_t update)
 void qn_metrics_close(QnMetrics *m)
 {
     qn_free(m->path);
+    for (int64_t i = 0; i < m->n; i++)
+        qn_free(m->items[i].event);
     qn_free(m->items);
     *m = (QnMetrics){ 0 };
 }
@@ -138,6 +157,18 @@ QnStatus qn_metrics_add(QnMetrics *m, const QnMetric *x)
     return st;
 }
 
+QnStatus qn_metrics_event(QnMetrics *m, int64_t update, const char *line)
+{
+    QnStr text = { 0 };
+    QnMetric x = { .update = update };
+    qn_str_add(&text, line);
+    QN_TRY(qn_str_take(&text, &x.event));
+    QnStatus st = push(m, &x);
+    if (st != QN_OK)
+        qn_free(x.event);
+    return st == QN_OK ? qn_file_append(m->path, line, strlen(line)) : st;
+}
+
 QnStatus qn_metrics_chart(const QnMetrics *m, QnChart *chart, QnChartSeries series[2],
                           void **buffer)
 {
@@ -149,7 +180,7 @@ QnStatus qn_metrics_chart(const QnMetrics *m, QnChart *chart, QnChartSeries seri
     for (int k = 0; k < 2; k++) {
         int64_t begin = n;
         for (int64_t i = 0; i < m->n; i++) {
-            if (m->items[i].eval != (k == 1))
+            if (m->items[i].eval != (k == 1) || m->items[i].event)
                 continue;
             xs[n] = (double)m->items[i].update;
             ys[n++] = m->items[i].loss;

@@ -11,6 +11,7 @@ typedef struct QnMetric {
     double lr;
     double value; /* evaluation: accuracy, R2 or perplexity; NaN in training records */
     bool eval;
+    char *event; /* a line of another kind, as it stands in the file, owned; else NULL */
 } QnMetric;
 
 typedef struct QnMetrics {
@@ -24,6 +25,8 @@ typedef struct QnMetrics {
 QnStatus qn_metrics_open(QnMetrics *m, const char *run, int64_t update);
 void qn_metrics_close(QnMetrics *m);
 QnStatus qn_metrics_add(QnMetrics *m, const QnMetric *x); /* appended to the file at once */
+/* A JSON object in a line, with its newline, that has a "kind" of its own and the update. */
+QnStatus qn_metrics_event(QnMetrics *m, int64_t update, const char *line);
 
 /* Training and evaluation loss against updates; the arrays that *chart points to live in *buffer
  * (the caller's to qn_free). */

@@ -17,7 +17,7 @@ static const char *const task_names[] = { "classify", "regress", "language" };
 static const char *const format_names[] = { "idx", "folder", "csv", "text", "npy" };
 static const char *const schedule_names[] = { "constant", "step", "cosine", "linear", "one_cycle" };
 static const char *const rounding_names[] = { "nearest", "stochastic" };
-static const char *const precision_names[] = { "fp32", "bf16", "fp16", "fp8" };
+static const char *const precision_names[] = { "fp32", "bf16", "fp16", "fp8", "auto" };
 static const char *const determinism_names[] = { "run", "strict" };
 
 enum { FOR_EVER = INT32_MAX };
@@ -275,6 +275,21 @@ static QnStatus read_intervals(QnRecipe *r, const QnYaml *train)
     return qn_yaml_int(checkpoint, "keep", false, 1, 1000, &r->checkpoint_keep);
 }
 
+static QnStatus read_precision_auto(QnRecipe *r, const QnYaml *train)
+{
+    QnYaml *map = NULL;
+    r->precision_auto = (QnRecipeAuto){ .every = 200, .hold = 3 };
+    QN_TRY(qn_yaml_map(train, "precision_auto", false, &map));
+    QN_TRY(KNOWN(map, "every", "hold", "fp8"));
+    QN_TRY(qn_yaml_int(map, "every", false, 1, FOR_EVER, &r->precision_auto.every));
+    QN_TRY(qn_yaml_int(map, "hold", false, 1, 1000, &r->precision_auto.hold));
+    QN_TRY(qn_yaml_bool(map, "fp8", false, &r->precision_auto.fp8));
+    if (map && r->precision != QN_PRECISION_AUTO)
+        return qn_yaml_fail(qn_yaml_find(train, "precision_auto"),
+                            "it belongs to train.precision auto");
+    return QN_OK;
+}
+
 static QnStatus read_train(QnRecipe *r, const QnYaml *root)
 {
     QnYaml *train;
@@ -282,7 +297,7 @@ static QnStatus read_train(QnRecipe *r, const QnYaml *root)
     QN_TRY(qn_yaml_map(root, "train", true, &train));
     QN_TRY(KNOWN(train, "epochs", "steps", "batch", "accumulate", "lr", "schedule", "optimizer",
                  "label_smoothing", "ema", "early_stop", "keep_best", "seed", "determinism",
-                 "precision", "rounding", "eval", "checkpoint", "threads"));
+                 "precision", "precision_auto", "rounding", "eval", "checkpoint", "threads"));
     QN_TRY(qn_yaml_int(train, "epochs", false, 1, FOR_EVER, &r->epochs));
     QN_TRY(qn_yaml_int(train, "steps", false, 1, FOR_EVER, &r->steps));
     if (!r->epochs == !r->steps)
@@ -304,6 +319,7 @@ static QnStatus read_train(QnRecipe *r, const QnYaml *root)
     QN_TRY(qn_yaml_choice(train, "precision", false, precision_names, QN_COUNT(precision_names),
                           &precision));
     r->precision = (QnPrecision)precision;
+    QN_TRY(read_precision_auto(r, train));
     QN_TRY(qn_yaml_choice(train, "rounding", false, rounding_names, QN_COUNT(rounding_names),
                           &rounding));
     r->rounding = (QnRounding)rounding;

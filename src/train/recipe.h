@@ -69,8 +69,16 @@ typedef enum QnPrecision {
     QN_PRECISION_FP32,
     QN_PRECISION_BF16,
     QN_PRECISION_FP16,
-    QN_PRECISION_FP8, /* matrix products by 8-bit operands, the rest as in bf16 */
+    QN_PRECISION_FP8,  /* matrix products by 8-bit operands, the rest as in bf16 */
+    QN_PRECISION_AUTO, /* each layer in one of these, by its gradients (train/precision_auto.h) */
 } QnPrecision;
+const char *qn_precision_name(QnPrecision p);
+
+typedef struct QnRecipeAuto {
+    int64_t every; /* updates between probes, the first ones apart */
+    int64_t hold;  /* clean probes in a row before a layer's precision is lowered */
+    bool fp8;      /* allowed */
+} QnRecipeAuto;
 
 /* Of parameters to the 16 bits that products read. */
 typedef enum QnRounding { QN_ROUNDING_NEAREST, QN_ROUNDING_STOCHASTIC } QnRounding;
@@ -97,6 +105,7 @@ typedef struct QnRecipe {
     int64_t seed;
     QnDeterminism determinism;
     QnPrecision precision; /* of products; parameters and sums are always float32 */
+    QnRecipeAuto precision_auto;
     QnRounding rounding;
     int64_t eval_batch;       /* 0: batch */
     int64_t eval_every;       /* steps; 0: each epoch */

@@ -1,6 +1,7 @@
 #include "train/session_impl.h"
 
 #include "train/model_file.h"
+#include "train/precision_auto.h"
 
 #include <math.h>
 #include <string.h>
@@ -123,6 +124,7 @@ void qn_session_free(QnSession *s)
     qn_free(s->host_logits);
     qn_store_free(s->store);
     qn_model_file_free(s->file);
+    qn_auto_free(s->mix);
     qn_free(s);
 }
 

@@ -13,8 +13,9 @@ typedef struct QnSession {
     const QnRecipe *recipe; /* borrowed */
     QnDevice *device;       /* borrowed */
     QnSampleSpec spec;
-    QnPrecision precision;  /* the recipe's, or fp32 where the self-test asked for it */
-    QnPlanOptions planning; /* of its plans */
+    QnPrecision precision;       /* the recipe's, or fp32 where the self-test asked for it */
+    struct QnAutoPrecision *mix; /* precision auto, in training; else NULL */
+    QnPlanOptions planning;      /* of its plans */
     bool no_passes;
     QnStore *store;
     struct QnModelFile *file; /* train/model_file.h; NULL: the model comes from no file */

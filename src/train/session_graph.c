@@ -7,6 +7,7 @@
 #include "pass/pipeline.h"
 #include "pass/precision.h"
 #include "train/model_file.h"
+#include "train/precision_auto.h"
 
 #include <string.h>
 
@@ -48,9 +49,13 @@ static QnStatus mix_precision(const QnSession *s, Built *b, QnValue *result)
                                       QN_DTYPE_F8E4M3FN };
     QnGraph *mixed;
     QnValue **map;
-    if (s->precision == QN_PRECISION_FP32)
+    bool is_auto = s->precision == QN_PRECISION_AUTO;
+    if (s->precision == QN_PRECISION_FP32 || (is_auto && !b->net.training))
         return QN_OK;
-    QnPrecisionOptions o = { .low = dtypes[s->precision],
+    QnAutoChoice choice = { .mix = s->mix };
+    QnPrecisionOptions o = { .low = is_auto ? QN_DTYPE_F32 : dtypes[s->precision],
+                             .of = is_auto ? qn_auto_of : NULL,
+                             .ctx = &choice,
                              .result = result,
                              .updates = b->net.training };
     if (s->recipe->rounding == QN_ROUNDING_STOCHASTIC)
@@ -214,7 +219,7 @@ static QnStatus differentiate(const QnSession *s, Built *b, QnValue **wrt, QnVal
     int n = (int)b->net.n_params;
     QnScaler scaler;
     *finite = NULL;
-    if (s->precision != QN_PRECISION_FP16)
+    if (s->precision != QN_PRECISION_FP16 && s->precision != QN_PRECISION_AUTO)
         return qn_grad(b->g, b->loss, wrt, n, grads);
     QnValue *scaled = qn_scaler_scale(&scaler, &b->net, b->loss);
     QN_TRY(qn_grad(b->g, scaled, wrt, n, grads));
@@ -324,9 +329,78 @@ QnStatus qn_session_build_probe(const QnSession *s, QnPrecision precision, int64
     return st;
 }
 
+QnStatus qn_session_build_watch(const QnSession *s, int64_t rows, QnGraph **out)
+{
+    QnSession as = *s;
+    Built b = { 0 };
+    QnValue **wrt, **grads;
+    as.precision = QN_PRECISION_FP32;
+    QnStatus st = build_forward(&as, true, rows, &b);
+    if (st == QN_OK)
+        st = list_params(&b, &wrt, &grads);
+    if (st == QN_OK)
+        st = qn_auto_watch(s->mix, b.g, b.loss, wrt, (int)b.net.n_params);
+    if (st == QN_OK) {
+        remove_effects(b.g);
+        st = optimise(&as, b.g, s->no_passes);
+    }
+    qn_net_fini(&b.net);
+    if (st == QN_OK)
+        *out = b.g;
+    else
+        qn_graph_free(b.g);
+    return st;
+}
+
+QnStatus qn_session_build_step(const QnSession *s, QnPrecision precision, QnGraph **out)
+{
+    QnSession as = *s;
+    as.precision = precision;
+    as.train_graph = as.update_graph = NULL;
+    QnStatus st = build_train(&as);
+    if (st == QN_OK)
+        st = optimise(&as, as.train_graph, s->no_passes);
+    qn_graph_free(as.update_graph);
+    if (st == QN_OK)
+        *out = as.train_graph;
+    else
+        qn_graph_free(as.train_graph);
+    return st;
+}
+
+/* All states that any choice of precisions may need are in the store from the start: in fp8 its
+ * histories. */
+static QnStatus begin_auto(QnSession *s)
+{
+    QnSession as = *s;
+    Built b = { 0 };
+    QnGraph *g = NULL, *state = NULL;
+    as.precision = QN_PRECISION_FP32;
+    QnStatus st = build_forward(&as, true, s->batch, &b);
+    if (st == QN_OK)
+        st = qn_auto_new(s->recipe, b.g, &s->mix);
+    qn_net_fini(&b.net);
+    qn_graph_free(b.g);
+    QN_TRY(st);
+    qn_auto_widest(s->mix);
+    st = qn_session_build_step(s, QN_PRECISION_AUTO, &g);
+    qn_auto_reset(s->mix);
+    if (st == QN_OK)
+        st = qn_store_add(s->store, g);
+    if (st == QN_OK)
+        st = qn_auto_state_graph(s->mix, &state);
+    if (st == QN_OK)
+        st = qn_store_add(s->store, state);
+    qn_graph_free(g);
+    qn_graph_free(state);
+    return st;
+}
+
 QnStatus qn_session_build(QnSession *s, const QnSessionOptions *o)
 {
     QN_TRY(build_eval(s));
+    if (o->training && s->precision == QN_PRECISION_AUTO && !s->mix)
+        QN_TRY(begin_auto(s));
     if (o->training)
         QN_TRY(build_train(s));
     QnGraph *graphs[] = { s->eval_graph, s->train_graph, s->update_graph };

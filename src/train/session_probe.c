@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static QnStatus run_probe(QnSession *s, QnPlan *p, const QnBatch *b, int64_t rows, double *loss,
-                          double *grad_norm)
+QnStatus qn_session_run_probe(QnSession *s, QnPlan *p, const QnBatch *b, int64_t rows, double *loss,
+                              double *grad_norm)
 {
     int64_t key[2] = { 0, s->recipe->seed };
     size_t n = (size_t)rows;
@@ -25,7 +25,7 @@ static QnStatus run_scaled(QnSession *s, QnPlan *p, const QnBatch *b, int64_t ro
 {
     const QnSlot *slot = qn_store_find(s->store, "optim.loss_scale");
     float first = 0;
-    QN_TRY(run_probe(s, p, b, rows, loss, grad_norm));
+    QN_TRY(qn_session_run_probe(s, p, b, rows, loss, grad_norm));
     if (!slot || isfinite(*grad_norm) || !isfinite(*loss))
         return QN_OK;
     QN_TRY(qn_store_read(s->store, slot, &first));
@@ -33,7 +33,7 @@ static QnStatus run_scaled(QnSession *s, QnPlan *p, const QnBatch *b, int64_t ro
     for (float scale = first / 2; st == QN_OK && scale >= 1 && !isfinite(*grad_norm); scale /= 2) {
         st = qn_store_write(s->store, slot, &scale);
         if (st == QN_OK)
-            st = run_probe(s, p, b, rows, loss, grad_norm);
+            st = qn_session_run_probe(s, p, b, rows, loss, grad_norm);
     }
     QnStatus back = qn_store_write(s->store, slot, &first);
     return st != QN_OK ? st : back;
@@ -57,7 +57,6 @@ QnStatus qn_session_probe(QnSession *s, const QnBatch *b, QnPrecision precision,
 
 static QnStatus try_precision(QnSession *s, const QnBatch *b, char *reason, size_t bytes)
 {
-    static const char *const names[] = { "fp32", "bf16", "fp16", "fp8" };
     double loss[2], norm[2];
     double times = s->precision == QN_PRECISION_FP8 ? QN_PROBE_FP8 : 1;
     QN_TRY(qn_session_probe(s, b, QN_PRECISION_FP32, &loss[0], &norm[0]));
@@ -72,8 +71,8 @@ static QnStatus try_precision(QnSession *s, const QnBatch *b, char *reason, size
     snprintf(reason, bytes,
              "%s is not used: a trial step gives a loss of %.4g and gradients of norm %.4g, fp32 "
              "%.4g and %.4g (allowed: %g %% of 1 + loss, %g %% of the norm); going on in fp32",
-             names[s->precision], loss[1], norm[1], loss[0], norm[0], 100 * times * QN_PROBE_LOSS,
-             100 * times * QN_PROBE_NORM);
+             qn_precision_name(s->precision), loss[1], norm[1], loss[0], norm[0],
+             100 * times * QN_PROBE_LOSS, 100 * times * QN_PROBE_NORM);
     return qn_session_set_precision(s, QN_PRECISION_FP32);
 }
 

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "train/toy.h"
 
-static const char *const precisions[] = { "fp32", "bf16", "fp16", "fp8" };
+static const char *const precisions[] = { "fp32", "bf16", "fp16", "fp8", "auto" };
 
 static char images_path[512], language_path[512];
 
