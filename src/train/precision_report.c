@@ -53,7 +53,7 @@ QnStatus qn_auto_report(const QnSession *s, const QnAutoCost *costs, QnStr *out)
     const QnAutoPrecision *m = s->mix;
     if (!m)
         return QN_OK;
-    qn_str_printf(out, "precision: %lld layers, %lld switches; of updates times layers",
+    qn_str_printf(out, "precision: layers %lld, switches %lld; of updates times layers",
                   (long long)m->n, (long long)m->switches);
     for (int t = 0; t < QN_AUTO_TYPES; t++)
         qn_str_printf(out, "%s %s %.1f %%", t ? "," : "", qn_precision_name((QnPrecision)t),
