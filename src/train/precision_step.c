@@ -179,6 +179,21 @@ static QnStatus decide(Probe *p, const QnBatch *b, int64_t update, QnAutoTell te
     return changed ? qn_session_set_precision(p->s, QN_PRECISION_AUTO) : QN_OK;
 }
 
+/* What it takes counts for itself, as the self-test's trial does. */
+static QnStatus probe(Probe *p, const QnBatch *b, int64_t update, QnAutoTell tell, void *ctx)
+{
+    QnDevice *d = p->s->device;
+    size_t peak = d->peak_bytes, before = d->now_bytes;
+    d->peak_bytes = before;
+    QnStatus st = measure(p, b);
+    if (st == QN_OK)
+        st = decide(p, b, update, tell, ctx);
+    size_t taken = d->peak_bytes - QN_MIN(d->peak_bytes, before);
+    p->s->trial_bytes = QN_MAX(p->s->trial_bytes, taken);
+    d->peak_bytes = QN_MAX(peak, d->now_bytes);
+    return st;
+}
+
 QnStatus qn_auto_step(QnSession *s, const QnBatch *b, int64_t update, QnAutoTell tell, void *ctx)
 {
     QnAutoPrecision *m = s->mix;
@@ -195,9 +210,7 @@ QnStatus qn_auto_step(QnSession *s, const QnBatch *b, int64_t update, QnAutoTell
             p.stats[i][t] = (QnRoundingStats){ .snr = INFINITY };
     }
     if (st == QN_OK)
-        st = measure(&p, b);
-    if (st == QN_OK)
-        st = decide(&p, b, update, tell, ctx);
+        st = probe(&p, b, update, tell, ctx);
     qn_free(p.stats);
     qn_free(p.before);
     qn_free(p.because);
