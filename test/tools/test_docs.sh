@@ -1,4 +1,5 @@
 # labels: tools
+# timeout: 900
 # The documents: made pages are up to date, the manual knows every command and option, and every key
 # that a recipe may have is described.
 . "$1/test/tools/shell.sh"
