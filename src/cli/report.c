@@ -163,9 +163,19 @@ static void on_note(void *ctx, const char *text)
     qn_log_at(&r->args->log, QN_LOG_WARN, "%s", text);
 }
 
+static void on_info(void *ctx, const char *text)
+{
+    QnReport *r = ctx;
+    if (r->started)
+        qn_term_progress_hide(&r->progress);
+    qn_log_at(&r->args->log, QN_LOG_INFO, "%s", text);
+}
+
 QnTrainEvents qn_report_events(QnReport *r)
 {
-    return (QnTrainEvents){ .ctx = r, .step = on_step, .eval = on_eval, .note = on_note };
+    return (QnTrainEvents){
+        .ctx = r, .step = on_step, .eval = on_eval, .note = on_note, .info = on_info
+    };
 }
 
 /* ---- tables and charts ---- */

@@ -84,7 +84,8 @@ static QnStatus tell_of_switch(void *ctx, const QnAutoSwitch *s)
     Run *run = ctx;
     QnStr line = { 0 };
     QnJsonWriter w;
-    note(run, s->why);
+    if (run->events->info)
+        run->events->info(run->events->ctx, s->why);
     qn_json_begin(&w, &line, 0);
     qn_json_open_object(&w);
     qn_json_put_string(&w, "kind", "precision");

@@ -27,6 +27,7 @@ typedef struct QnTrainEvents {
     void (*step)(void *ctx, const QnTrainStatus *s);
     void (*eval)(void *ctx, const QnTrainStatus *s, const QnEvaluation *e, bool best);
     void (*note)(void *ctx, const char *text); /* skipped files, broken checkpoints, early stop */
+    void (*info)(void *ctx, const char *text); /* a layer's switch of precision; optional */
     bool (*stop)(void *ctx);                   /* true: save and end; optional */
 } QnTrainEvents;
 

@@ -43,7 +43,7 @@ static QnStatus train(Toy *t, const char *folder, bool resume, int64_t *stop_aft
 {
     QnTrainResult result = { 0 };
     QnMetrics metrics = { 0 };
-    QnTrainEvents events = { .ctx = stop_after, .note = keep_note, .stop = stop_at };
+    QnTrainEvents events = { .ctx = stop_after, .info = keep_note, .stop = stop_at };
     char path[1200];
     snprintf(path, sizeof path, "%s", temp_path(folder));
     notes[0] = '\0';
