@@ -17,6 +17,9 @@
 #define QN_KERNEL __kernel void
 #define QN_GLOBAL __global
 #define QN_SHARED __local
+#ifndef QN_LOCAL
+#define QN_LOCAL __local /* of pointers to what is QN_SHARED */
+#endif
 #define QN_SYNC() barrier(CLK_LOCAL_MEM_FENCE)
 #define QN_SCALAR static inline
 typedef long qn_long;
@@ -35,7 +38,8 @@ typedef ushort qn_ushort;
 #else
 #define QN_KERNEL extern "C" __global__ void
 #define QN_GLOBAL
-#define QN_SHARED          __shared__
+#define QN_SHARED __shared__ __align__(16)
+#define QN_LOCAL
 #define QN_SYNC()          __syncthreads()
 #define QN_SCALAR          static __device__ inline
 typedef long long qn_long;

@@ -3,24 +3,74 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* One work group a tile of 16x16 elements of y. d: batch axes of y, outermost first; sa, sb, sc:
- * strides of a, b and the bias along them. */
-#define MATMUL_BATCH                                                                               \
+#include "ops/tile.h"
+
+/* d: batch axes of y, outermost first; a0.., b0..: strides of a and b along them; am, ak, bk, bn:
+ * along rows and columns. */
+#define MATMUL_ARGS                                                                                \
     qn_long d0, qn_long d1, qn_long d2, qn_long d3, qn_long d4, qn_long d5, qn_long a0,            \
         qn_long a1, qn_long a2, qn_long a3, qn_long a4, qn_long a5, qn_long b0, qn_long b1,        \
         qn_long b2, qn_long b3, qn_long b4, qn_long b5, qn_long m, qn_long n, qn_long k,           \
         qn_long am, qn_long ak, qn_long bk, qn_long bn
-#define MATMUL_SUM                                                                                 \
+#define MATMUL_BIAS_ARGS                                                                           \
+    qn_long c0, qn_long c1, qn_long c2, qn_long c3, qn_long c4, qn_long c5, qn_long cm, qn_long cn
+
+/* Where matrix `batch` of a and b lies. */
+#define MATMUL_AT                                                                                  \
+    qn_long i5 = batch % d5, i4 = batch / d5 % d4, i3 = batch / d5 / d4 % d3;                      \
+    qn_long i2 = batch / d5 / d4 / d3 % d2, i1 = batch / d5 / d4 / d3 / d2 % d1;                   \
+    qn_long i0 = batch / d5 / d4 / d3 / d2 / d1;                                                   \
+    qn_long ao = i0 * a0 + i1 * a1 + i2 * a2 + i3 * a3 + i4 * a4 + i5 * a5;                        \
+    qn_long bo = i0 * b0 + i1 * b1 + i2 * b2 + i3 * b3 + i4 * b4 + i5 * b5;
+#define MATMUL_NO_BIAS     0.0f
+#define MATMUL_PUT(v)      qn_store(y, (batch * m + row) * n + col, v);
+#define MATMUL_PUT_BIAS(v) qn_store(y, (batch * m + row) * n + col, (v) + MATMUL_BIAS_AT);
+#define MATMUL_BIAS_AT                                                                             \
+    qn_load(bias, i0 *c0 + i1 * c1 + i2 * c2 + i3 * c3 + i4 * c4 + i5 * c5 + row * cm + col * cn)
+
+/* One work group a block of 64 R rows and 64 W columns of y. */
+#define MATMUL_TILE(R, W, PUT)                                                                     \
+    QN_SHARED float ta[TILE_FLOATS(R)], tb[TILE_FLOATS(W)];                                        \
+    qn_long tiles_n = (n + 64 * W - 1) / (64 * W), tiles_m = (m + 64 * R - 1) / (64 * R);          \
+    qn_long batch = qn_group() / tiles_n / tiles_m, tile = qn_group() / tiles_n % tiles_m;         \
+    qn_long row0 = tile * (64 * R), col0 = qn_group() % tiles_n * (64 * W);                        \
+    MATMUL_AT                                                                                      \
+    float acc[16 * R * W];                                                                         \
+    for (int i = 0; i < 16 * R * W; i++)                                                           \
+        acc[i] = 0.0f;                                                                             \
+    qn_tile_product(acc, R, W, ta, tb, a, ao, row0, m, am, ak, b, bo, col0, n, bn, bk, 0, k);      \
+    for (int i = 0; i < 4 * R; i++) {                                                              \
+        for (int j = 0; j < 4 * W; j++) {                                                          \
+            qn_long row = row0 + i / 4 * 64 + TILE_Y + i % 4;                                      \
+            qn_long col = col0 + j / 4 * 64 + TILE_X + j % 4;                                      \
+            if (row < m && col < n) {                                                              \
+                PUT(acc[i * 4 * W + j])                                                            \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+QN_KERNEL matmul_tile(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                      MATMUL_ARGS){ MATMUL_TILE(1, 1, MATMUL_PUT) }
+
+QN_KERNEL matmul_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                           QN_GLOBAL const QN_T *bias, MATMUL_ARGS,
+                           MATMUL_BIAS_ARGS){ MATMUL_TILE(1, 1, MATMUL_PUT_BIAS) }
+
+QN_KERNEL matmul_wide(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                      MATMUL_ARGS){ MATMUL_TILE(2, 2, MATMUL_PUT) }
+
+QN_KERNEL matmul_wide_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                           QN_GLOBAL const QN_T *bias, MATMUL_ARGS,
+                           MATMUL_BIAS_ARGS){ MATMUL_TILE(2, 2, MATMUL_PUT_BIAS) }
+
+/* Matrices of few rows or columns: one work group 16x16 elements of y, one an item. */
+#define MATMUL_SMALL(BIAS)                                                                         \
     QN_SHARED float ta[256], tb[256];                                                              \
     qn_long tiles_n = (n + 15) / 16, tiles_m = (m + 15) / 16,                                      \
             batch = qn_group() / tiles_n / tiles_m;                                                \
     int r = qn_lid() / 16, c = qn_lid() % 16;                                                      \
     qn_long row = qn_group() / tiles_n % tiles_m * 16 + r, col = qn_group() % tiles_n * 16 + c;    \
-    qn_long i5 = batch % d5, i4 = batch / d5 % d4, i3 = batch / d5 / d4 % d3;                      \
-    qn_long i2 = batch / d5 / d4 / d3 % d2, i1 = batch / d5 / d4 / d3 / d2 % d1;                   \
-    qn_long i0 = batch / d5 / d4 / d3 / d2 / d1;                                                   \
-    qn_long ao = i0 * a0 + i1 * a1 + i2 * a2 + i3 * a3 + i4 * a4 + i5 * a5;                        \
-    qn_long bo = i0 * b0 + i1 * b1 + i2 * b2 + i3 * b3 + i4 * b4 + i5 * b5;                        \
+    MATMUL_AT                                                                                      \
     float s = 0.0f;                                                                                \
     for (qn_long t = 0; t < k; t += 16) {                                                          \
         ta[r * 16 + c] = row < m && t + c < k ? qn_load(a, ao + row * am + (t + c) * ak) : 0.0f;   \
@@ -29,25 +79,67 @@
         for (int j = 0; j < 16; j++)                                                               \
             s += ta[r * 16 + j] * tb[j * 16 + c];                                                  \
         QN_SYNC();                                                                                 \
+    }                                                                                              \
+    if (row < m && col < n)                                                                        \
+        qn_store(y, (batch * m + row) * n + col, s + BIAS);
+
+QN_KERNEL matmul_small(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                       MATMUL_ARGS){ MATMUL_SMALL(MATMUL_NO_BIAS) }
+
+QN_KERNEL matmul_small_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                            QN_GLOBAL const QN_T *bias, MATMUL_ARGS,
+                            MATMUL_BIAS_ARGS){ MATMUL_SMALL(MATMUL_BIAS_AT) }
+
+/* Up to four vectors (rows of a, or of b's transpose) times a long matrix, read once: a group does
+ * 8 of its rows with 32 items each, where k is what lies together, else 32 rows with 8 items each,
+ * so that neighbours read neighbours. */
+#define MATMUL_THIN(BIAS)                                                                          \
+    QN_SHARED float part[256];                                                                     \
+    bool swap = n <= 4, deep = (swap ? ak : bk) == 1;                                              \
+    qn_long lines = swap ? m : n, few = swap ? n : m, wide = deep ? 8 : 32;                        \
+    qn_long blocks = (lines + wide - 1) / wide, batch = qn_group() / blocks;                       \
+    int lid = qn_lid(), lane = deep ? lid % 32 : lid / 32, lanes = deep ? 32 : 8;                  \
+    qn_long line = qn_group() % blocks * wide + (deep ? lid / 32 : lid % 32);                      \
+    MATMUL_AT                                                                                      \
+    QN_GLOBAL const QN_T *lp = swap ? a : b, *fp = swap ? b : a;                                   \
+    qn_long lo = (swap ? ao : bo) + line * (swap ? am : bn), lk = swap ? ak : bk;                  \
+    qn_long fo = swap ? bo : ao, fs = swap ? bn : am, fk = swap ? bk : ak;                         \
+    float s[4] = { 0.0f, 0.0f, 0.0f, 0.0f };                                                       \
+    if (deep && ((lo | k) & 3) == 0 && line < lines) {                                             \
+        for (qn_long t = lane * 4; t < k; t += 128) {                                              \
+            float v[4];                                                                            \
+            qn_tile_load4(v, lp, lo + t);                                                          \
+            for (int f = 0; f < 4; f++) {                                                          \
+                for (int j = 0; j < 4 && f < few; j++)                                             \
+                    s[f] += v[j] * qn_load(fp, fo + f * fs + (t + j) * fk);                        \
+            }                                                                                      \
+        }                                                                                          \
+    } else {                                                                                       \
+        for (qn_long t = lane; t < k && line < lines; t += lanes) {                                \
+            float v = qn_load(lp, lo + t * lk);                                                    \
+            for (int f = 0; f < 4; f++)                                                            \
+                s[f] += f < few ? v * qn_load(fp, fo + f * fs + t * fk) : 0.0f;                    \
+        }                                                                                          \
+    }                                                                                              \
+    for (int f = 0; f < 4; f++) {                                                                  \
+        part[lid] = s[f];                                                                          \
+        QN_SYNC();                                                                                 \
+        for (int h = lanes / 2; h > 0; h /= 2) {                                                   \
+            if (lane < h)                                                                          \
+                part[lid] += part[lid + (deep ? h : 32 * h)];                                      \
+            QN_SYNC();                                                                             \
+        }                                                                                          \
+        qn_long row = swap ? line : f, col = swap ? f : line;                                      \
+        if (lane == 0 && line < lines && f < few)                                                  \
+            qn_store(y, (batch * m + row) * n + col, part[lid] + BIAS);                            \
     }
 
-QN_KERNEL matmul_tile(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
-                      MATMUL_BATCH)
-{
-    MATMUL_SUM
-    if (row < m && col < n)
-        qn_store(y, (batch * m + row) * n + col, s);
-}
+QN_KERNEL matmul_thin(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                      MATMUL_ARGS){ MATMUL_THIN(MATMUL_NO_BIAS) }
 
-QN_KERNEL matmul_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
-                           QN_GLOBAL const QN_T *bias, MATMUL_BATCH, qn_long c0, qn_long c1,
-                           qn_long c2, qn_long c3, qn_long c4, qn_long c5, qn_long cm, qn_long cn)
-{
-    MATMUL_SUM
-    qn_long co = i0 * c0 + i1 * c1 + i2 * c2 + i3 * c3 + i4 * c4 + i5 * c5;
-    if (row < m && col < n)
-        qn_store(y, (batch * m + row) * n + col, s + qn_load(bias, co + row * cm + col * cn));
-}
+QN_KERNEL matmul_thin_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                           QN_GLOBAL const QN_T *bias, MATMUL_ARGS,
+                           MATMUL_BIAS_ARGS){ MATMUL_THIN(MATMUL_BIAS_AT) }
 
 /* The bias of one row in every row of y, for libraries that add their product to it. */
 QN_KERNEL matmul_spread(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *bias, qn_long count, qn_long n)
@@ -58,14 +150,13 @@ QN_KERNEL matmul_spread(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *bias, qn_long c
 }
 
 #ifdef QN_BODY_RUN /* of matmul_map: rt/devtext_product.c */
+#define MATMUL_PUT_MAP(v)                                                                          \
+    const qn_long line = batch * m + row, at = line * n + col;                                     \
+    QN_BODY_RUN(v, at, line, col)
 QN_KERNEL matmul_tile_map(QN_BODY_OUT, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
-                          QN_BODY_IN MATMUL_BATCH)
+                          QN_BODY_IN MATMUL_ARGS)
 {
-    MATMUL_SUM
-    if (row < m && col < n) {
-        const qn_long line = batch * m + row, at = line * n + col;
-        QN_BODY_RUN(s, at, line, col)
-    }
+    MATMUL_TILE(1, 1, MATMUL_PUT_MAP)
 }
 #endif
 #endif
@@ -238,13 +329,40 @@ static void matmul_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
         dx[2] = qn_sum_to(g, d, &n->in[2]->type.shape);
 }
 
+/* Kernel and number of groups of the launch; together: along k, elements of the larger operand are
+ * neighbours. */
+static void matmul_choose(QnDeviceCall *c, bool bias, int64_t batch, int64_t m, int64_t n,
+                          int64_t k, bool together)
+{
+    enum { FULL = 256 }; /* groups that fill a large GPU */
+    int64_t wide = batch * ((m + 127) / 128) * ((n + 127) / 128);
+    if (QN_MIN(m, n) <= 4 && k >= 32) {
+        int64_t lines = n <= 4 ? m : n, block = together ? 8 : 32;
+        c->kernel = bias ? "matmul_thin_bias" : "matmul_thin";
+        c->n_groups = batch * ((lines + block - 1) / block);
+    } else if (QN_MIN(m, n) <= 16) {
+        c->kernel = bias ? "matmul_small_bias" : "matmul_small";
+        c->n_groups = batch * ((m + 15) / 16) * ((n + 15) / 16);
+    } else if (wide >= FULL && QN_MIN(m, n) > 64) {
+        c->kernel = bias ? "matmul_wide_bias" : "matmul_wide";
+        c->n_groups = wide;
+    }
+}
+
 static QnStatus matmul_call(const QnNode *n, QnDeviceCall *c)
 {
     const Attr *a = n->attr;
-    if (!matmul_has_bias(n))
-        return qn_matmul_tiles(n, a->trans_a, a->trans_b, "matmul_tile", c);
-    QN_TRY(qn_matmul_tiles(n, a->trans_a, a->trans_b, "matmul_tile_bias", c));
-    qn_matmul_tiles_bias(n, c);
+    const QnShape *y = &n->out[0].type.shape;
+    bool bias = matmul_has_bias(n);
+    QN_TRY(
+        qn_matmul_tiles(n, a->trans_a, a->trans_b, bias ? "matmul_tile_bias" : "matmul_tile", c));
+    int64_t rows = y->dim[y->rank - 2], cols = y->dim[y->rank - 1], batch = 1;
+    int64_t step = c->arg[c->n_arg - (cols <= 4 ? 3 : 2)].i; /* ak or bk */
+    for (int i = 0; i < y->rank - 2; i++)
+        batch *= y->dim[i];
+    matmul_choose(c, bias, batch, rows, cols, qn_matmul_length(n, a->trans_a), step == 1);
+    if (bias)
+        qn_matmul_tiles_bias(n, c);
     return QN_OK;
 }
 

@@ -37,7 +37,7 @@ QnStatus qn_matmul_tiles(const QnNode *n, bool trans_a, bool trans_b, const char
     for (int i = 0; i < rank - 2; i++)
         batch *= y->dim[i];
     *c = (QnDeviceCall){ .kernel = kernel,
-                         .n_groups = batch * ((rows + 15) / 16) * ((cols + 15) / 16),
+                         .n_groups = batch * ((rows + 63) / 64) * ((cols + 63) / 64),
                          .group_size = QN_GROUP };
     batch_args(c, y->dim, rank, 1);
     batch_args(c, s[0], rank, 0);

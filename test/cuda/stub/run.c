@@ -31,7 +31,7 @@ struct StubCode {
 static const char prelude[] =
     "#include <stdbool.h>\n#include <tgmath.h>\n#include <sys/types.h>\n"
     "struct { unsigned long group, local, size; void (*wait)(void); } stub_item;\n"
-    "#define __OPENCL_VERSION__ 200\n#define __global\n#define __local static\n"
+    "#define __OPENCL_VERSION__ 200\n#define __global\n#define __local static\n#define QN_LOCAL\n"
     "#define CLK_LOCAL_MEM_FENCE 0\n#define barrier(flags) stub_item.wait()\n"
     "#define get_group_id(d) stub_item.group\n#define get_local_id(d) stub_item.local\n"
     "#define get_local_size(d) stub_item.size\n"

@@ -1,0 +1,138 @@
+/* Device text that works in blocks, run through OpenCL at sizes that operators' own samples do not
+ * have: several blocks and partly filled ones, each kernel that .call may choose. timeout: 300 */
+#include "ops/harness.h"
+
+/* The operator's node on these inputs, by the kernel of this name. */
+typedef struct Block {
+    const char *kernel;
+    QnSample sample;
+} Block;
+
+#ifdef QN_HAVE_OPENCL
+#include "ops/opencl.h"
+
+static Opencl cl;
+static bool have;
+
+static int group_setup(void **state)
+{
+    have = opencl_open(&cl);
+    return 0;
+}
+
+static int group_teardown(void **state)
+{
+    if (have)
+        opencl_close(&cl);
+    return 0;
+}
+
+static int check_block(const QnOp *op, cl_program p, const Block *b, QnDtype f)
+{
+    QnOp mine = *op; /* with a sample of ours */
+    Case c;
+    QnDeviceCall call;
+    double *got[QN_MAX_OUT], *want[QN_MAX_OUT];
+    mine.samples = &b->sample;
+    mine.n_samples = 1;
+    mine.tol.f32 = QN_MAX(mine.tol.f32, 3e-5);
+    case_open(&c, &mine, 0, f);
+    snprintf(c.name, sizeof c.name, "%s %s", b->kernel, qn_dtype_name(f));
+    assert_ok(mine.call(c.node, &call));
+    assert_string_equal(call.kernel, b->kernel);
+    case_outputs(&c, got);
+    case_outputs(&c, want);
+    case_run(&c, want);
+    opencl_run(&cl, p, &call, &c, got);
+    int bad = 0;
+    for (int i = 0; i < c.node->n_out; i++) {
+        int64_t n = value_count(&c.node->out[i]);
+        int64_t at = first_difference(got[i], want[i], n, case_tol(&c, c.node->out[i].type.dtype));
+        if (at >= 0)
+            print_message("%s: output %d, element %lld: device %.9g, reference %.9g\n", c.name, i,
+                          (long long)at, got[i][at], want[i][at]);
+        bad += at >= 0;
+    }
+    free_outputs(got);
+    free_outputs(want);
+    case_close(&c);
+    return bad;
+}
+
+static void check_blocks(const QnOp *op, const Block *b, int n)
+{
+    static const QnDtype types[] = { QN_DTYPE_F32, QN_DTYPE_F16, QN_DTYPE_BF16 };
+    int bad = 0;
+    if (!have)
+        skip_because("no OpenCL device (Debian: pocl-opencl-icd)");
+    for (int t = 0; t < QN_COUNT(types); t++) {
+        cl_program p = opencl_build(&cl, op->name, op->device, types[t]);
+        assert_non_null(p);
+        for (int i = 0; i < n; i++)
+            bad += check_block(op, p, &b[i], types[t]);
+        clReleaseProgram(p);
+    }
+    assert_int_equal(bad, 0);
+}
+
+#else
+static int group_setup(void **state)
+{
+    return 0;
+}
+
+static int group_teardown(void **state)
+{
+    return 0;
+}
+
+static void check_blocks(const QnOp *op, const Block *b, int n)
+{
+    skip_because("%s: built without OpenCL", op->name);
+}
+#endif
+
+typedef struct MatmulAttr { /* as ops/matmul.c has it */
+    bool trans_a, trans_b;
+} MatmulAttr;
+
+#define SIDES(a, b)                                                                                \
+    .attr = &(MatmulAttr)                                                                          \
+    {                                                                                              \
+        a, b                                                                                       \
+    }
+
+static const Block matmul_blocks[] = {
+    { "matmul_tile", { .in = { { 2, { 70, 50 } }, { 2, { 50, 130 } } }, .n_in = 2 } },
+    { "matmul_tile_bias",
+      { .in = { { 3, { 3, 40, 65 } }, { 3, { 3, 40, 72 } }, { 2, { 65, 1 } } },
+        .n_in = 3,
+        SIDES(true, false) } },
+    { "matmul_tile",
+      { .in = { { 2, { 33, 129 } }, { 2, { 60, 33 } } }, .n_in = 2, SIDES(true, true) } },
+    { "matmul_tile_bias",
+      { .in = { { 4, { 2, 1, 20, 48 } }, { 3, { 3, 64, 48 } }, { 1, { 64 } } },
+        .n_in = 3,
+        SIDES(false, true) } },
+    { "matmul_wide", { .in = { { 3, { 64, 129, 18 } }, { 3, { 64, 18, 132 } } }, .n_in = 2 } },
+    { "matmul_wide_bias",
+      { .in = { { 3, { 128, 3, 130 } }, { 3, { 128, 65, 3 } }, { 1, { 65 } } },
+        .n_in = 3,
+        SIDES(true, true) } },
+    { "matmul_thin", { .in = { { 2, { 1, 200 } }, { 2, { 200, 70 } } }, .n_in = 2 } },
+    { "matmul_thin_bias",
+      { .in = { { 2, { 3, 200 } }, { 2, { 19, 200 } }, { 1, { 19 } } },
+        .n_in = 3,
+        SIDES(false, true) } },
+    { "matmul_thin_bias",
+      { .in = { { 3, { 2, 41, 131 } }, { 3, { 2, 131, 4 } }, { 2, { 41, 4 } } }, .n_in = 3 } },
+    { "matmul_thin",
+      { .in = { { 3, { 2, 64, 35 } }, { 3, { 1, 2, 64 } } }, .n_in = 2, SIDES(true, true) } },
+    { "matmul_small_bias",
+      { .in = { { 2, { 7, 20 } }, { 2, { 20, 50 } }, { 1, { 50 } } }, .n_in = 3 } },
+};
+
+static void test_matmul(void **state)
+{
+    check_blocks(&qn_op_matmul, matmul_blocks, QN_COUNT(matmul_blocks));
+}
