@@ -142,6 +142,7 @@ typedef struct QnSampleIn {
     double keep_off; /* float values stay at least this far from multiples of `kink` */
     double kink;     /* e.g. 1.0 for round; 0: values keep off zero */
     bool distinct;   /* all values differ by at least 1e-2 (max, sort) */
+    bool wide;       /* f32 where the others are 16 bits: statistics */
 } QnSampleIn;
 
 typedef enum QnSampleFlag {

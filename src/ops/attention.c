@@ -8,9 +8,113 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* One work group a query. Keys come in chunks of the group's size: each item scores one, the
- * softmax is kept running (maximum m, denominator l), and items then add up columns of y. */
-#define ATTENTION_BODY(ADDED)                                                                      \
+#include "ops/tile.h"
+
+#define ATTENTION_ARGS                                                                             \
+    qn_long nb, qn_long nh, qn_long nkv, qn_long nt, qn_long ns, qn_long nd, qn_long ne,           \
+        qn_long m0, qn_long m1, qn_long m2, qn_long m3, qn_long causal, float scale
+
+/* One work group 64 queries and 64 W columns of y, over blocks of 64 keys as far as they are seen:
+ * scores in registers, a running maximum of each row (top; keep is what the sums so far shrink by),
+ * and p * v through shared memory. The last queries, which see most, come first. */
+#define ATTENTION_TILE(W, ADDED)                                                                   \
+    QN_SHARED float ta[TILE_FLOATS(1)], tb[TILE_FLOATS(W)], p[64 * TILE_PITCH(1)];                 \
+    QN_SHARED float top[64], keep[64];                                                             \
+    qn_long blocks = (ne + 64 * W - 1) / (64 * W), tiles = (nt + 63) / 64, group = qn_group();     \
+    qn_long col0 = group % blocks * (64 * W), head = group / blocks % nh;                          \
+    qn_long b = group / blocks / nh % nb, t0 = (tiles - 1 - group / blocks / nh / nb) * 64;        \
+    qn_long rows = (b * nh + head) * nt, keys = (b * nkv + head / (nh / nkv)) * ns;                \
+    qn_long seen = causal != 0 ? qn_clamp(t0 + 64 + ns - nt, 0, ns) : ns;                          \
+    int lid = qn_lid(), y0 = TILE_Y, x0 = TILE_X;                                                  \
+    float acc[16 * W], l[4];                                                                       \
+    for (int i = 0; i < 16 * W; i++)                                                               \
+        acc[i] = 0.0f;                                                                             \
+    for (int i = 0; i < 4; i++)                                                                    \
+        l[i] = 0.0f;                                                                               \
+    if (lid < 64)                                                                                  \
+        top[lid] = -QN_INF;                                                                        \
+    for (qn_long s0 = 0; s0 < seen; s0 += 64) {                                                    \
+        float z[16];                                                                               \
+        for (int i = 0; i < 16; i++)                                                               \
+            z[i] = 0.0f;                                                                           \
+        qn_tile_product(z, 1, 1, ta, tb, q, rows *nd, t0, nt, nd, 1, k, keys *nd, s0, ns, nd, 1,   \
+                        0, nd);                                                                    \
+        for (int i = 0; i < 4; i++) {                                                              \
+            float most = -QN_INF;                                                                  \
+            qn_long t = t0 + y0 + i;                                                               \
+            for (int j = 0; j < 4; j++) {                                                          \
+                qn_long s = s0 + x0 + j;                                                           \
+                bool sees = t < nt && s < ns && (causal == 0 || s <= t + ns - nt);                 \
+                float score = sees ? z[i * 4 + j] * scale + ADDED : -QN_INF;                       \
+                z[i * 4 + j] = score;                                                              \
+                most = qn_maxf(most, score);                                                       \
+            }                                                                                      \
+            ta[(y0 + i) * 17 + lid % 16] = most;                                                   \
+        }                                                                                          \
+        QN_SYNC();                                                                                 \
+        if (lid < 64) {                                                                            \
+            float most = top[lid];                                                                 \
+            for (int j = 0; j < 16; j++)                                                           \
+                most = qn_maxf(most, ta[lid * 17 + j]);                                            \
+            keep[lid] = most == -QN_INF ? 1.0f : qn_expf(top[lid] - most);                         \
+            top[lid] = most;                                                                       \
+        }                                                                                          \
+        QN_SYNC();                                                                                 \
+        for (int i = 0; i < 4; i++) {                                                              \
+            float most = top[y0 + i], shrink = keep[y0 + i];                                       \
+            l[i] *= shrink;                                                                        \
+            for (int j = 0; j < 4; j++) {                                                          \
+                float e = z[i * 4 + j] == -QN_INF ? 0.0f : qn_expf(z[i * 4 + j] - most);           \
+                p[(x0 + j) * TILE_PITCH(1) + y0 + i] = e;                                          \
+                l[i] += e;                                                                         \
+            }                                                                                      \
+            for (int j = 0; j < 4 * W; j++)                                                        \
+                acc[i * 4 * W + j] *= shrink;                                                      \
+        }                                                                                          \
+        qn_tile_product_of(acc, W, p, tb, v, keys *ne, col0, ne, s0, ns, ne);                      \
+    }                                                                                              \
+    for (int i = 0; i < 4; i++)                                                                    \
+        ta[(y0 + i) * 17 + lid % 16] = l[i];                                                       \
+    QN_SYNC();                                                                                     \
+    for (int i = 0; i < 4; i++) {                                                                  \
+        qn_long t = t0 + y0 + i;                                                                   \
+        float sum = 0.0f;                                                                          \
+        for (int j = 0; j < 16; j++)                                                               \
+            sum += ta[(y0 + i) * 17 + j];                                                          \
+        float r = sum > 0.0f ? 1.0f / sum : 0.0f;                                                  \
+        for (int j = 0; j < 4 * W; j++) {                                                          \
+            qn_long col = col0 + j / 4 * 64 + x0 + j % 4;                                          \
+            if (t < nt && col < ne)                                                                \
+                qn_store(y, (rows + t) * ne + col, acc[i * 4 * W + j] * r);                        \
+        }                                                                                          \
+        if (t < nt && col0 == 0 && lid % 16 == 0)                                                  \
+            lse[rows + t] = sum > 0.0f ? top[y0 + i] + qn_logf(sum) : -QN_INF;                     \
+    }
+
+#define ATTENTION_MASK qn_load(mask, b *m0 + head * m1 + t * m2 + s * m3)
+
+QN_KERNEL attention_tile(QN_GLOBAL QN_T *y, QN_GLOBAL float *lse, QN_GLOBAL const QN_T *q,
+                         QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,
+                         ATTENTION_ARGS){ ATTENTION_TILE(1, 0.0f) }
+
+QN_KERNEL attention_tile_mask(QN_GLOBAL QN_T *y, QN_GLOBAL float *lse, QN_GLOBAL const QN_T *q,
+                              QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,
+                              QN_GLOBAL const QN_T *mask,
+                              ATTENTION_ARGS){ ATTENTION_TILE(1, ATTENTION_MASK) }
+
+QN_KERNEL attention_wide(QN_GLOBAL QN_T *y, QN_GLOBAL float *lse, QN_GLOBAL const QN_T *q,
+                         QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,
+                         ATTENTION_ARGS){ ATTENTION_TILE(2, 0.0f) }
+
+QN_KERNEL attention_wide_mask(QN_GLOBAL QN_T *y, QN_GLOBAL float *lse, QN_GLOBAL const QN_T *q,
+                              QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,
+                              QN_GLOBAL const QN_T *mask,
+                              ATTENTION_ARGS){ ATTENTION_TILE(2, ATTENTION_MASK) }
+
+/* For a few queries (one, where a model answers token by token): one work group a query. Keys come
+ * in chunks of the group's size: each item scores one, the softmax is kept running (maximum m,
+ * denominator l), and items then add up columns of y. */
+#define ATTENTION_ROW(ADDED)                                                                       \
     QN_SHARED float part[256], p[256];                                                             \
     qn_long row = qn_group(), t = row % nt, head = row / nt % nh, b = row / nt / nh;               \
     qn_long kv = b * nkv + head / (nh / nkv), seen = causal != 0 ? t + ns - nt + 1 : ns;           \
@@ -55,18 +159,14 @@
         lse[row] = l > 0.0f ? m + qn_logf(l) : -QN_INF;
 
 QN_KERNEL attention_row(QN_GLOBAL QN_T *y, QN_GLOBAL float *lse, QN_GLOBAL const QN_T *q,
-                        QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v, qn_long nb, qn_long nh,
-                        qn_long nkv, qn_long nt, qn_long ns, qn_long nd, qn_long ne, qn_long m0,
-                        qn_long m1, qn_long m2, qn_long m3, qn_long causal,
-                        float scale){ ATTENTION_BODY(0.0f) }
+                        QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,
+                        ATTENTION_ARGS){ ATTENTION_ROW(0.0f) }
 
 QN_KERNEL attention_row_mask(QN_GLOBAL QN_T *y, QN_GLOBAL float *lse, QN_GLOBAL const QN_T *q,
                              QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,
-                             QN_GLOBAL const QN_T *mask, qn_long nb, qn_long nh, qn_long nkv,
-                             qn_long nt, qn_long ns, qn_long nd, qn_long ne, qn_long m0, qn_long m1,
-                             qn_long m2, qn_long m3, qn_long causal, float scale)
+                             QN_GLOBAL const QN_T *mask, ATTENTION_ARGS)
 {
-    ATTENTION_BODY(qn_load(mask, b * m0 + head * m1 + t * m2 + s * m3))
+    ATTENTION_ROW(ATTENTION_MASK)
 }
 #endif
 
@@ -159,13 +259,17 @@ static void attention_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **
 
 static QnStatus attention_call(const QnNode *n, QnDeviceCall *c)
 {
+    static const char *const kernels[][2] = { { "attention_row", "attention_row_mask" },
+                                              { "attention_tile", "attention_tile_mask" },
+                                              { "attention_wide", "attention_wide_mask" } };
+    enum { FEW = 8 }; /* queries, of which a block of 64 would be mostly empty */
     QnHeads h = attention_heads(n);
-    if (h.e > QN_GROUP)
-        return qn_fail(QN_EUNSUPPORTED, "attention: device text takes values of up to %d columns",
-                       QN_GROUP);
-    *c = (QnDeviceCall){ .kernel = attention_mask(n) ? "attention_row_mask" : "attention_row",
+    int wide = h.t <= FEW && h.e <= QN_GROUP ? 0 : h.e <= 64 ? 1 : 2;
+    *c = (QnDeviceCall){ .kernel = kernels[wide][attention_mask(n) != NULL],
                          .n_groups = h.b * h.h * h.t,
                          .group_size = QN_GROUP };
+    if (wide)
+        c->n_groups = h.b * h.h * ((h.t + 63) / 64) * ((h.e + 64 * wide - 1) / (64 * wide));
     qn_heads_args(&h, c);
     return QN_OK;
 }

@@ -5,75 +5,112 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* The first B*H*T groups do a query each, giving dq; the others a key each, giving dk and dv. They
- * walk over the other side in chunks of the group's size. */
-#define ATTENTION_GRAD_BODY(ADDED)                                                                 \
-    QN_SHARED float p[256], z[256];                                                                \
-    int lid = qn_lid(), size = qn_group_size();                                                    \
-    qn_long queries = nb * nh * nt, share = nh / nkv;                                              \
-    bool is_query = qn_group() < queries;                                                          \
-    qn_long key = qn_group() - queries, many = is_query ? ns : share * nt;                         \
-    float a = 0.0f, c = 0.0f;                                                                      \
-    for (qn_long first = 0; first < many; first += size) {                                         \
-        qn_long j = first + lid, row = qn_group(), s = j, kv = 0;                                  \
-        if (is_query)                                                                              \
-            kv = row / nt / nh * nkv + row / nt % nh / share;                                      \
-        else {                                                                                     \
-            kv = key / ns;                                                                         \
-            s = key % ns;                                                                          \
-            row = (kv / nkv * nh + kv % nkv * share + j / nt) * nt + j % nt;                       \
-        }                                                                                          \
-        qn_long t = row % nt;                                                                      \
-        float pj = 0.0f, zj = 0.0f;                                                                \
-        if (j < many && (causal == 0 || s <= t + ns - nt) && lse[row] > -QN_INF) {                 \
-            float score = 0.0f, dp = 0.0f;                                                         \
-            for (qn_long i = 0; i < nd; i++)                                                       \
-                score += qn_load(q, row * nd + i) * qn_load(k, (kv * ns + s) * nd + i);            \
-            for (qn_long i = 0; i < ne; i++)                                                       \
-                dp += qn_load(dy, row * ne + i) * qn_load(v, (kv * ns + s) * ne + i);              \
-            pj = qn_expf(score * scale + ADDED - lse[row]);                                        \
-            zj = pj * (dp - delta[row]) * scale;                                                   \
-        }                                                                                          \
-        p[lid] = pj;                                                                               \
-        z[lid] = zj;                                                                               \
-        QN_SYNC();                                                                                 \
-        for (int i = 0; i < size && first + i < many; i++) {                                       \
-            qn_long other = first + i;                                                             \
-            if (!is_query)                                                                         \
-                other = (kv / nkv * nh + kv % nkv * share + other / nt) * nt + other % nt;         \
-            if (is_query && lid < nd)                                                              \
-                a += z[i] * qn_load(k, (kv * ns + other) * nd + lid);                              \
-            if (!is_query && lid < nd)                                                             \
-                a += z[i] * qn_load(q, other * nd + lid);                                          \
-            if (!is_query && lid < ne)                                                             \
-                c += p[i] * qn_load(dy, other * ne + lid);                                         \
-        }                                                                                          \
-        QN_SYNC();                                                                                 \
-    }                                                                                              \
-    if (is_query && lid < nd)                                                                      \
-        qn_store(dq, qn_group() * nd + lid, a);                                                    \
-    if (!is_query && lid < nd)                                                                     \
-        qn_store(dk, key *nd + lid, a);                                                            \
-    if (!is_query && lid < ne)                                                                     \
-        qn_store(dv, key *ne + lid, c);
+#include "ops/tile.h"
 
-QN_KERNEL attention_grad_row(QN_GLOBAL QN_T *dq, QN_GLOBAL QN_T *dk, QN_GLOBAL QN_T *dv,
-                             QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *q,
-                             QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,
-                             QN_GLOBAL const float *lse, QN_GLOBAL const float *delta, qn_long nb,
-                             qn_long nh, qn_long nkv, qn_long nt, qn_long ns, qn_long nd,
-                             qn_long ne, qn_long m0, qn_long m1, qn_long m2, qn_long m3,
-                             qn_long causal, float scale){ ATTENTION_GRAD_BODY(0.0f) }
+#define ATTENTION_GRAD_ARGS                                                                        \
+    qn_long nb, qn_long nh, qn_long nkv, qn_long nt, qn_long ns, qn_long nd, qn_long ne,           \
+        qn_long m0, qn_long m1, qn_long m2, qn_long m3, qn_long causal, float scale
 
-QN_KERNEL attention_grad_row_mask(QN_GLOBAL QN_T *dq, QN_GLOBAL QN_T *dk, QN_GLOBAL QN_T *dv,
-                                  QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *q,
-                                  QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,
-                                  QN_GLOBAL const float *lse, QN_GLOBAL const float *delta,
-                                  QN_GLOBAL const QN_T *mask, qn_long nb, qn_long nh, qn_long nkv,
-                                  qn_long nt, qn_long ns, qn_long nd, qn_long ne, qn_long m0,
-                                  qn_long m1, qn_long m2, qn_long m3, qn_long causal, float scale)
+/* p and z = scale * ds of this item's queries and keys in the block at (t0, s0). */
+#define ATTENTION_GRAD_PAIR(ADDED)                                                                 \
+    float p[16], z[16];                                                                            \
+    for (int i = 0; i < 16; i++)                                                                   \
+        p[i] = z[i] = 0.0f;                                                                        \
+    qn_tile_product(p, 1, 1, ta, tb, q, rows *nd, t0, nt, nd, 1, k, keys *nd, s0, ns, nd, 1, 0,    \
+                    nd);                                                                           \
+    qn_tile_product(z, 1, 1, ta, tb, dy, rows *ne, t0, nt, ne, 1, v, keys *ne, s0, ns, ne, 1, 0,   \
+                    ne);                                                                           \
+    for (int i = 0; i < 4; i++) {                                                                  \
+        qn_long t = t0 + y0 + i;                                                                   \
+        float total = t < nt ? lse[rows + t] : -QN_INF, mean = t < nt ? delta[rows + t] : 0.0f;    \
+        for (int j = 0; j < 4; j++) {                                                              \
+            qn_long s = s0 + x0 + j;                                                               \
+            bool sees = s < ns && total > -QN_INF && (causal == 0 || s <= t + ns - nt);            \
+            float e = sees ? qn_expf(p[i * 4 + j] * scale + ADDED - total) : 0.0f;                 \
+            p[i * 4 + j] = e;                                                                      \
+            z[i * 4 + j] = sees ? e * (z[i * 4 + j] - mean) * scale : 0.0f;                        \
+        }                                                                                          \
+    }
+
+/* The first groups do 64 keys and 64 W columns of dk and dv each, over the queries that see them,
+ * head by head; the others 64 queries and 64 W columns of dq. Each sum has one order. */
+#define ATTENTION_GRAD_TILE(W, ADDED)                                                              \
+    QN_SHARED float ta[TILE_FLOATS(1)], tb[TILE_FLOATS(W)], pt[64 * TILE_PITCH(1)];                \
+    qn_long most = nd > ne ? nd : ne, share = nh / nkv;                                            \
+    qn_long blocks = (most + 64 * W - 1) / (64 * W), dq_blocks = (nd + 64 * W - 1) / (64 * W);     \
+    qn_long of_keys = blocks * nb * nkv * ((ns + 63) / 64), group = qn_group();                    \
+    int y0 = TILE_Y, x0 = TILE_X;                                                                  \
+    float a[16 * W];                                                                               \
+    for (int i = 0; i < 16 * W; i++)                                                               \
+        a[i] = 0.0f;                                                                               \
+    if (group < of_keys) {                                                                         \
+        float c[16 * W];                                                                           \
+        qn_long col0 = group % blocks * (64 * W), kv = group / blocks % (nb * nkv), b = kv / nkv;  \
+        qn_long s0 = group / blocks / nb / nkv * 64, keys = kv * ns;                               \
+        qn_long from = causal != 0 ? qn_clamp(s0 - ns + nt, 0, nt) / 64 * 64 : 0;                  \
+        for (int i = 0; i < 16 * W; i++)                                                           \
+            c[i] = 0.0f;                                                                           \
+        for (qn_long head = kv % nkv * share; head < (kv % nkv + 1) * share; head++) {             \
+            qn_long rows = (b * nh + head) * nt;                                                   \
+            for (qn_long t0 = from; t0 < nt; t0 += 64) {                                           \
+                ATTENTION_GRAD_PAIR(ADDED)                                                         \
+                for (int i = 0; i < 16; i++)                                                       \
+                    pt[(y0 + i / 4) * TILE_PITCH(1) + x0 + i % 4] = p[i];                          \
+                qn_tile_product_of(c, W, pt, tb, dy, rows *ne, col0, ne, t0, nt, ne);              \
+                for (int i = 0; i < 16; i++)                                                       \
+                    pt[(y0 + i / 4) * TILE_PITCH(1) + x0 + i % 4] = z[i];                          \
+                qn_tile_product_of(a, W, pt, tb, q, rows *nd, col0, nd, t0, nt, nd);               \
+            }                                                                                      \
+        }                                                                                          \
+        for (int i = 0; i < 16 * W; i++) {                                                         \
+            qn_long s = s0 + y0 + i / (4 * W);                                                     \
+            qn_long col = col0 + i % (4 * W) / 4 * 64 + x0 + i % 4;                                \
+            if (s < ns && col < nd)                                                                \
+                qn_store(dk, (keys + s) * nd + col, a[i]);                                         \
+            if (s < ns && col < ne)                                                                \
+                qn_store(dv, (keys + s) * ne + col, c[i]);                                         \
+        }                                                                                          \
+    } else {                                                                                       \
+        group -= of_keys;                                                                          \
+        qn_long col0 = group % dq_blocks * (64 * W), row = group / dq_blocks % (nb * nh);          \
+        qn_long b = row / nh, head = row % nh, rows = row * nt,                                    \
+                keys = (b * nkv + head / share) * ns;                                              \
+        qn_long t0 = ((nt + 63) / 64 - 1 - group / dq_blocks / nb / nh) * 64;                      \
+        qn_long seen = causal != 0 ? qn_clamp(t0 + 64 + ns - nt, 0, ns) : ns;                      \
+        for (qn_long s0 = 0; s0 < seen; s0 += 64) {                                                \
+            ATTENTION_GRAD_PAIR(ADDED)                                                             \
+            for (int i = 0; i < 16; i++)                                                           \
+                pt[(x0 + i % 4) * TILE_PITCH(1) + y0 + i / 4] = z[i];                              \
+            qn_tile_product_of(a, W, pt, tb, k, keys *nd, col0, nd, s0, ns, nd);                   \
+        }                                                                                          \
+        for (int i = 0; i < 16 * W; i++) {                                                         \
+            qn_long t = t0 + y0 + i / (4 * W);                                                     \
+            qn_long col = col0 + i % (4 * W) / 4 * 64 + x0 + i % 4;                                \
+            if (t < nt && col < nd)                                                                \
+                qn_store(dq, (rows + t) * nd + col, a[i]);                                         \
+        }                                                                                          \
+    }
+
+#define ATTENTION_GRAD_TENSORS                                                                     \
+    QN_GLOBAL QN_T *dq, QN_GLOBAL QN_T *dk, QN_GLOBAL QN_T *dv, QN_GLOBAL const QN_T *dy,          \
+        QN_GLOBAL const QN_T *q, QN_GLOBAL const QN_T *k, QN_GLOBAL const QN_T *v,                 \
+        QN_GLOBAL const float *lse, QN_GLOBAL const float *delta
+#define ATTENTION_GRAD_MASK qn_load(mask, b *m0 + head * m1 + t * m2 + s * m3)
+
+QN_KERNEL attention_grad_tile(ATTENTION_GRAD_TENSORS,
+                              ATTENTION_GRAD_ARGS){ ATTENTION_GRAD_TILE(1, 0.0f) }
+
+QN_KERNEL
+    attention_grad_tile_mask(ATTENTION_GRAD_TENSORS, QN_GLOBAL const QN_T *mask,
+                             ATTENTION_GRAD_ARGS){ ATTENTION_GRAD_TILE(1, ATTENTION_GRAD_MASK) }
+
+QN_KERNEL
+    attention_grad_wide(ATTENTION_GRAD_TENSORS, ATTENTION_GRAD_ARGS){ ATTENTION_GRAD_TILE(2, 0.0f) }
+
+QN_KERNEL attention_grad_wide_mask(ATTENTION_GRAD_TENSORS, QN_GLOBAL const QN_T *mask,
+                                   ATTENTION_GRAD_ARGS)
 {
-    ATTENTION_GRAD_BODY(qn_load(mask, row / nt / nh * m0 + row / nt % nh * m1 + t * m2 + s * m3))
+    ATTENTION_GRAD_TILE(2, ATTENTION_GRAD_MASK)
 }
 #endif
 
@@ -272,12 +309,14 @@ static QnStatus attention_grad_call(const QnNode *n, QnDeviceCall *c)
     QnHeads h = attention_grad_heads(n);
     if (n->in[4]->type.dtype != QN_DTYPE_F32 || n->in[5]->type.dtype != QN_DTYPE_F32)
         return qn_fail(QN_EUNSUPPORTED, "attention_grad: device text takes f32 lse and delta");
-    if (QN_MAX(h.d, h.e) > QN_GROUP)
-        return qn_fail(QN_EUNSUPPORTED, "attention_grad: device text takes up to %d columns",
-                       QN_GROUP);
-    *c = (QnDeviceCall){ .kernel = attention_grad_mask(n) ? "attention_grad_row_mask"
-                                                          : "attention_grad_row",
-                         .n_groups = h.b * h.h * h.t + h.b * h.hkv * h.s,
+    static const char *const kernels[][2] = { { "attention_grad_tile", "attention_grad_tile_mask" },
+                                              { "attention_grad_wide",
+                                                "attention_grad_wide_mask" } };
+    int64_t most = QN_MAX(h.d, h.e), width = most <= 64 ? 64 : 128;
+    int64_t of_keys = h.b * h.hkv * ((h.s + 63) / 64) * ((most + width - 1) / width);
+    int64_t of_queries = h.b * h.h * ((h.t + 63) / 64) * ((h.d + width - 1) / width);
+    *c = (QnDeviceCall){ .kernel = kernels[width > 64][attention_grad_mask(n) != NULL],
+                         .n_groups = of_keys + of_queries,
                          .group_size = QN_GROUP };
     qn_heads_args(&h, c);
     return QN_OK;
@@ -289,8 +328,8 @@ static const QnSample attention_grad_samples[] = {
               { 4, { 2, 2, 5, 4 } },
               { 4, { 2, 2, 5, 4 } },
               { 4, { 2, 2, 5, 4 } },
-              { 3, { 2, 2, 5 }, .lo = 1, .hi = 2 },
-              { 3, { 2, 2, 5 } } },
+              { 3, { 2, 2, 5 }, .lo = 1, .hi = 2, .wide = true },
+              { 3, { 2, 2, 5 }, .wide = true } },
       .n_in = 6,
       .attr = &(QnHeadsAttr){ true, 0 } },
     { .in = { { 4, { 1, 4, 3, 5 } },
@@ -306,8 +345,8 @@ static const QnSample attention_grad_samples[] = {
               { 4, { 1, 2, 3, 4 } },
               { 4, { 1, 1, 130, 4 } },
               { 4, { 1, 1, 130, 4 } },
-              { 3, { 1, 2, 3 }, .lo = 4, .hi = 5 },
-              { 3, { 1, 2, 3 } },
+              { 3, { 1, 2, 3 }, .lo = 4, .hi = 5, .wide = true },
+              { 3, { 1, 2, 3 }, .wide = true },
               { 4, { 1, 2, 1, 130 } } },
       .n_in = 7,
       .attr = &(QnHeadsAttr){ true, 0 } },

@@ -165,6 +165,13 @@ static inline QnDim varied_dim(void *ctx, QnDim d)
     return v->from != v->to && d == v->from ? v->to : d;
 }
 
+/* The dtype of an input where f32 inputs are in the dtype `f`. */
+static inline QnDtype sample_dtype(const QnSampleIn *in, QnDtype f)
+{
+    bool narrow = f == QN_DTYPE_F16 || f == QN_DTYPE_BF16;
+    return in->dtype != QN_DTYPE_F32 || (in->wide && narrow) ? in->dtype : f;
+}
+
 static inline void flip_axis(int64_t *axis, int rank)
 {
     *axis += *axis < 0 ? rank : -rank;
@@ -229,8 +236,7 @@ static inline bool case_emit(Case *c, QnDtype f)
             continue;
         snprintf(name, sizeof name, "x%d", i);
         QnShape shape = sample_shape(in);
-        QnDtype dtype = in->dtype == QN_DTYPE_F32 ? f : in->dtype;
-        c->in[i] = qn_input(c->g, name, dtype, &shape);
+        c->in[i] = qn_input(c->g, name, sample_dtype(in, f), &shape);
     }
     c->node = qn_emit(c->g, c->op, case_attr(c, f), c->in, c->sample->n_in);
     if (!c->node) {
