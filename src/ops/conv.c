@@ -4,28 +4,28 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* One item an output element. */
-QN_SCALAR float conv_sum(QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w, qn_long i, qn_long c,
-                         qn_long m, qn_long groups, qn_long i0, qn_long i1, qn_long i2, qn_long k0,
-                         qn_long k1, qn_long k2, qn_long o0, qn_long o1, qn_long o2, qn_long s0,
-                         qn_long s1, qn_long s2, qn_long p0, qn_long p1, qn_long p2, qn_long d0,
-                         qn_long d1, qn_long d2)
+#include "ops/tile.h"
+#include "ops/conv_tile.h"
+
+/* One item an output element: for groups of few channels. The element (v, y, z) of plane f, n. */
+QN_SCALAR float conv_sum(QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w, qn_long plane, int i,
+                         CONV_ARGS)
 {
-    qn_long z = i % o2, y = i / o2 % o1, v = i / o2 / o1 % o0;
-    qn_long f = i / o2 / o1 / o0 % m, n = i / o2 / o1 / o0 / m, cg = c / groups;
-    qn_long first = f / (m / groups) * cg;
+    int z = i % (int)o2 * (int)s2 - (int)p2, y = i / (int)o2 % (int)o1 * (int)s1 - (int)p1;
+    int v = i / (int)o2 / (int)o1 * (int)s0 - (int)p0, w0 = (int)k0, w1 = (int)k1, w2 = (int)k2;
+    qn_long f = plane % m, cg = c / groups, first = f / (m / groups) * cg;
     float s = 0.0f;
     for (qn_long k = 0; k < cg; k++) {
-        qn_long xc = n * c + first + k, wc = f * cg + k;
-        for (qn_long a = 0; a < k0; a++) {
-            qn_long e = v * s0 - p0 + a * d0;
-            for (qn_long b = 0; b < k1 && e >= 0 && e < i0; b++) {
-                qn_long g = y * s1 - p1 + b * d1;
-                for (qn_long t = 0; t < k2 && g >= 0 && g < i1; t++) {
-                    qn_long h = z * s2 - p2 + t * d2;
+        qn_long xc = plane / m * c + first + k, wc = f * cg + k;
+        for (int a = 0; a < w0; a++) {
+            int e = v + a * (int)d0;
+            for (int b = 0; b < w1 && e >= 0 && e < i0; b++) {
+                int g = y + b * (int)d1;
+                for (int t = 0; t < w2 && g >= 0 && g < i1; t++) {
+                    int h = z + t * (int)d2;
                     if (h >= 0 && h < i2)
                         s += qn_load(x, ((xc * i0 + e) * i1 + g) * i2 + h) *
-                             qn_load(w, ((wc * k0 + a) * k1 + b) * k2 + t);
+                             qn_load(w, ((wc * w0 + a) * w1 + b) * w2 + t);
                 }
             }
         }
@@ -33,32 +33,73 @@ QN_SCALAR float conv_sum(QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w, qn_lo
     return s;
 }
 
-QN_KERNEL conv_direct(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
-                      qn_long n, qn_long c, qn_long m, qn_long groups, qn_long i0, qn_long i1,
-                      qn_long i2, qn_long k0, qn_long k1, qn_long k2, qn_long o0, qn_long o1,
-                      qn_long o2, qn_long s0, qn_long s1, qn_long s2, qn_long p0, qn_long p1,
-                      qn_long p2, qn_long d0, qn_long d1, qn_long d2)
-{
-    qn_long i = qn_item();
-    if (i < n * m * o0 * o1 * o2)
-        qn_store(y, i,
-                 conv_sum(x, w, i, c, m, groups, i0, i1, i2, k0, k1, k2, o0, o1, o2, s0, s1, s2, p0,
-                          p1, p2, d0, d1, d2));
-}
+/* A group: 256 elements of one plane of y. */
+#define CONV_DIRECT(BIAS)                                                                          \
+    qn_long blocks = (o0 * o1 * o2 + 255) / 256, plane = qn_group() / blocks;                      \
+    qn_long i = qn_group() % blocks * 256 + qn_lid();                                              \
+    if (i < o0 * o1 * o2)                                                                          \
+        qn_store(y, plane *o0 *o1 *o2 + i,                                                         \
+                 conv_sum(x, w, plane, (int)i, n, c, m, groups, i0, i1, i2, k0, k1, k2, o0, o1,    \
+                          o2, s0, s1, s2, p0, p1, p2, d0, d1, d2) +                                \
+                     BIAS);
 
-QN_KERNEL conv_direct_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
-                           QN_GLOBAL const QN_T *bias, qn_long n, qn_long c, qn_long m,
-                           qn_long groups, qn_long i0, qn_long i1, qn_long i2, qn_long k0,
-                           qn_long k1, qn_long k2, qn_long o0, qn_long o1, qn_long o2, qn_long s0,
-                           qn_long s1, qn_long s2, qn_long p0, qn_long p1, qn_long p2, qn_long d0,
-                           qn_long d1, qn_long d2)
+/* y as a product of blocks: 64 R channels of one group by 64 windows, folded over k, a channel of x
+ * and a tap. */
+#define CONV_DECODE(k, slot, side)                                                                 \
+    {                                                                                              \
+        int q = (int)(k) / taps, t = (int)(k) % taps;                                              \
+        at[16 * (side) + (slot)] = q * cells;                                                      \
+        cell[48 * (side) + (slot)] = (k) < depth ? t / (int)k2 / (int)k1 * (int)d0 : -0x40000000;  \
+        cell[48 * (side) + 16 + (slot)] = t / (int)k2 % (int)k1 * (int)d1;                         \
+        cell[48 * (side) + 32 + (slot)] = t % (int)k2 * (int)d2;                                   \
+    }
+#define CONV_FETCH_W(k, side)                                                                      \
+    qn_tile_fetch(va, ROWS, w, group *mg *depth, row0, mg, depth, k, depth, 1)
+#define CONV_FETCH_X(side)                                                                         \
+    qn_conv_fetch(vb, false, x, base, at + 16 * (side), cell + 48 * (side), col < cols, e, g, h,   \
+                  (int)i0, (int)i1, (int)i2)
+#define CONV_TILE(R, BIAS)                                                                         \
+    enum { ROWS = R };                                                                             \
+    CONV_SHARED(R)                                                                                 \
+    const int lid = qn_lid(), taps = (int)(k0 * k1 * k2);                                          \
+    const qn_long mg = m / groups, depth = c / groups * taps, cells = i0 * i1 * i2;                \
+    const qn_long windows = o0 * o1 * o2, cols = n * windows,                                      \
+                  tiles = (mg + 64 * R - 1) / (64 * R);                                            \
+    const qn_long row0 = qn_group() % tiles * (64 * R), group = qn_group() / tiles % groups;       \
+    const qn_long col0 = qn_group() / tiles / groups * 64, col = col0 + lid % 64;                  \
+    const int o = (int)(col % windows), e = o / (int)o2 / (int)o1 * (int)s0 - (int)p0;             \
+    const int g = o / (int)o2 % (int)o1 * (int)s1 - (int)p1, h = o % (int)o2 * (int)s2 - (int)p2;  \
+    const qn_long base = (col / windows * c + group * (c / groups)) * cells;                       \
+    CONV_PRODUCT(R, 0, depth, CONV_DECODE, CONV_FETCH_W, true, CONV_FETCH_X, false)                \
+    for (int i = 0; i < 16 * R; i++) {                                                             \
+        qn_long row = row0 + i / 16 * 64 + TILE_Y + i / 4 % 4, z = col0 + TILE_X + i % 4;          \
+        if (row < mg && z < cols)                                                                  \
+            qn_store(y, (z / windows * m + group * mg + row) * windows + z % windows,              \
+                     acc[i] + BIAS);                                                               \
+    }
+
+QN_KERNEL conv_direct(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                      CONV_ARGS){ CONV_DIRECT(0.0f) }
+
+QN_KERNEL
+    conv_direct_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                     QN_GLOBAL const QN_T *bias, CONV_ARGS){ CONV_DIRECT(qn_load(bias, plane % m)) }
+
+#define CONV_BIAS qn_load(bias, group *mg + row)
+
+QN_KERNEL conv_tile(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                    CONV_ARGS){ CONV_TILE(1, 0.0f) }
+
+QN_KERNEL conv_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                         QN_GLOBAL const QN_T *bias, CONV_ARGS){ CONV_TILE(1, CONV_BIAS) }
+
+QN_KERNEL conv_wide(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                    CONV_ARGS){ CONV_TILE(2, 0.0f) }
+
+QN_KERNEL conv_wide_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                         QN_GLOBAL const QN_T *bias, CONV_ARGS)
 {
-    qn_long i = qn_item();
-    if (i < n * m * o0 * o1 * o2)
-        qn_store(y, i,
-                 conv_sum(x, w, i, c, m, groups, i0, i1, i2, k0, k1, k2, o0, o1, o2, s0, s1, s2, p0,
-                          p1, p2, d0, d1, d2) +
-                     qn_load(bias, i / o2 / o1 / o0 % m));
+    CONV_TILE(2, CONV_BIAS)
 }
 #endif
 
@@ -135,9 +176,19 @@ static void conv_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 
 static QnStatus conv_call(const QnNode *n, QnDeviceCall *c)
 {
+    static const char *const kernels[][2] = { { "conv_direct", "conv_direct_bias" },
+                                              { "conv_tile", "conv_tile_bias" },
+                                              { "conv_wide", "conv_wide_bias" } };
+    enum { FEW = 8 }; /* channels, of which a block of 64 would be mostly empty */
     QnConvGeom g = conv_geom(n);
-    *c = (QnDeviceCall){ .kernel = conv_has_bias(n) ? "conv_direct_bias" : "conv_direct",
-                         .n_groups = qn_shape_count(&n->out[0].type.shape) };
+    int64_t windows = g.w.out[0] * g.w.out[1] * g.w.out[2], mg = g.m / QN_MAX(g.groups, 1);
+    int wide = mg < FEW ? 0 : mg <= 64 ? 1 : 2;
+    QN_TRY(qn_window_conv_device("conv", &g));
+    *c = (QnDeviceCall){ .kernel = kernels[wide][conv_has_bias(n)],
+                         .n_groups = g.n * g.m * ((windows + QN_GROUP - 1) / QN_GROUP),
+                         .group_size = QN_GROUP };
+    if (wide)
+        c->n_groups = g.groups * ((mg + 64 * wide - 1) / (64 * wide)) * ((g.n * windows + 63) / 64);
     qn_window_conv_args(c, &g);
     return QN_OK;
 }

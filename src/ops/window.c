@@ -172,6 +172,24 @@ void qn_window_conv_args(QnDeviceCall *c, const QnConvGeom *g)
     qn_window_args(c, &g->w);
 }
 
+QnStatus qn_window_conv_device(const char *op, const QnConvGeom *g)
+{
+    const QnWindow *w = &g->w;
+    const double most = 1 << 30;
+    double cells = 1, windows = 1, depth = (double)QN_MAX(g->c, g->m);
+    bool fits = true;
+    for (int d = 0; d < 3; d++) {
+        cells *= (double)w->in[d];
+        windows *= (double)w->out[d];
+        depth *= (double)w->k[d];
+        fits &= (double)w->out[d] * (double)w->stride[d] < most && (double)w->pad[d] < most &&
+                (double)w->k[d] * (double)w->dil[d] < most;
+    }
+    if (fits && cells < most && windows < most && depth < most)
+        return QN_OK;
+    return qn_fail(QN_EUNSUPPORTED, "%s: device text counts the places of an image in 32 bits", op);
+}
+
 void qn_window_conv_ref(const QnConvGeom *g, QnConvPart part, const double *x, const double *w,
                         const double *y, double *out)
 {

@@ -82,6 +82,8 @@ QnStatus qn_window_conv_operand(QnInfer *c, const char *op, const QnShape *want)
 /* Multiply-adds count 2; taps on padding count too. */
 double qn_window_conv_flops(const QnConvGeom *g);
 void qn_window_conv_args(QnDeviceCall *c, const QnConvGeom *g);
+/* Refuses what device text cannot count in 32 bits: places in one image or one window. */
+QnStatus qn_window_conv_device(const char *op, const QnConvGeom *g);
 /* A copy with empty lists written out, for convolutions of n_spatial axes. */
 QnConvAttr qn_window_conv_full(const QnConvAttr *a, int n_spatial);
 

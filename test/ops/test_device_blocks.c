@@ -236,3 +236,78 @@ static void test_attention_grad(void **state)
 {
     check_blocks(&qn_op_attention_grad, attention_grad_blocks, QN_COUNT(attention_grad_blocks));
 }
+
+#define CONV(...)                                                                                  \
+    .attr = &(QnConvAttr)                                                                          \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static const Block conv_blocks[] = {
+    { "conv_tile_bias",
+      { .in = { { 4, { 2, 10, 9, 13 } }, { 4, { 20, 10, 3, 3 } }, { 1, { 20 } } },
+        .n_in = 3,
+        CONV(.pads = { 4, { 1, 1, 1, 1 } }, .groups = 1) } },
+    { "conv_tile", /* one channel: fewer taps than a slice is deep */
+      { .in = { { 4, { 3, 1, 11, 7 } }, { 4, { 64, 1, 3, 2 } } },
+        .n_in = 2,
+        CONV({ 2, { 2, 1 } }, { 4, { 0, 1, 2, 0 } }, { 2, { 1, 2 } }, 1) } },
+    { "conv_tile",
+      { .in = { { 4, { 2, 12, 8, 8 } }, { 4, { 16, 6, 1, 1 } } }, .n_in = 2, CONV(.groups = 2) } },
+    { "conv_wide_bias",
+      { .in = { { 5, { 1, 6, 4, 5, 6 } }, { 5, { 300, 3, 2, 3, 2 } }, { 1, { 300 } } },
+        .n_in = 3,
+        CONV(.pads = { 6, { 1, 0, 0, 0, 0, 1 } }, .groups = 2) } },
+    { "conv_direct",
+      { .in = { { 4, { 2, 6, 20, 17 } }, { 4, { 6, 1, 3, 3 } } },
+        .n_in = 2,
+        CONV(.strides = { 2, { 2, 2 } }, .pads = { 4, { 1, 1, 1, 1 } }, .groups = 6) } },
+};
+
+static void test_conv(void **state)
+{
+    check_blocks(&qn_op_conv, conv_blocks, QN_COUNT(conv_blocks));
+}
+
+typedef struct ConvDxAttr { /* as ops/conv_dx.c has it */
+    QnConvAttr conv;
+    QnDims dims;
+} ConvDxAttr;
+
+#define CONV_OF(dims_, ...)                                                                        \
+    .attr = &(ConvDxAttr)                                                                          \
+    {                                                                                              \
+        { __VA_ARGS__ }, UNPAREN dims_                                                             \
+    }
+#define UNPAREN(...) __VA_ARGS__
+
+static const Block conv_dx_blocks[] = {
+    { "conv_dx_tile",
+      { .in = { { 4, { 2, 20, 9, 13 } }, { 4, { 20, 10, 3, 3 } } },
+        .n_in = 2,
+        CONV_OF(({ 4, { 2, 10, 9, 13 } }), .pads = { 4, { 1, 1, 1, 1 } }, .groups = 1) } },
+    { "conv_dx_tile", /* strides: places of one remainder meet no tap */
+      { .in = { { 4, { 2, 12, 5, 3 } }, { 4, { 12, 8, 1, 3 } } },
+        .n_in = 2,
+        CONV_OF(({ 4, { 2, 8, 9, 9 } }), .strides = { 2, { 2, 3 } }, .pads = { 4, { 0, 1, 0, 1 } },
+                .groups = 1) } },
+    { "conv_dx_tile", /* a dilation that shares a factor with the stride */
+      { .in = { { 4, { 1, 18, 4, 3 } }, { 4, { 18, 8, 3, 3 } } },
+        .n_in = 2,
+        CONV_OF(({ 4, { 1, 16, 16, 9 } }), { 2, { 4, 3 } }, { 4, { 1, 1, 0, 0 } }, { 2, { 2, 1 } },
+                2) } },
+    { "conv_dx_wide",
+      { .in = { { 3, { 2, 5, 70 } }, { 3, { 5, 150, 3 } } },
+        .n_in = 2,
+        CONV_OF(({ 3, { 2, 150, 72 } }), .groups = 1) } },
+    { "conv_dx_direct",
+      { .in = { { 4, { 2, 6, 10, 9 } }, { 4, { 6, 1, 3, 3 } } },
+        .n_in = 2,
+        CONV_OF(({ 4, { 2, 6, 20, 17 } }), .strides = { 2, { 2, 2 } },
+                .pads = { 4, { 1, 1, 1, 1 } }, .groups = 6) } },
+};
+
+static void test_conv_dx(void **state)
+{
+    check_blocks(&qn_op_conv_dx, conv_dx_blocks, QN_COUNT(conv_dx_blocks));
+}
