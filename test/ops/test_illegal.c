@@ -313,6 +313,6 @@ static void test_device_call_without_a_bias(void **state)
     QnDeviceCall call = { 0 };
     assert_non_null(n);
     assert_ok(qn_op_matmul.call(n, &call));
-    assert_string_equal(call.kernel, "matmul_tile");
+    assert_null(strstr(call.kernel, "bias"));
     qn_graph_free(g);
 }
