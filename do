@@ -47,9 +47,9 @@ _PNG, _ZLIB, _OPENCL, _CLBLAST, _PROTOBUF, _ONNX and _OPENMP are AUTO, ON or OFF
 TEXT
     test) cat <<'TEXT' ;;
 usage: ./do test [arguments of ctest]
-Installs what is missing, builds, lints, runs every test, and again without any optional library,
-under the address sanitizer (less those labelled "slow") and, those labelled "threads", under the
-thread sanitizer. With arguments, e.g. -R base.json or -L base, only runs those tests.
+Installs what is missing, builds, lints, runs every test, and again without any optional library
+(less those labelled "nvrtc"), under the address sanitizer (less those and those labelled "slow") and,
+those labelled "threads", under the thread sanitizer. With arguments, e.g. -R base.json or -L base, only runs those tests.
 TEXT
     test-minimal) cat <<'TEXT' ;;
 usage: ./do test-minimal [arguments of ctest]
@@ -372,7 +372,7 @@ cmd_test()
     part lint tools/lint
     part tests test_in build
     part "without libraries" cmd_test_minimal
-    part "address sanitizer" cmd_asan -LE 'tools|install|slow'
+    part "address sanitizer" cmd_asan -LE 'tools|install|slow|nvrtc'
     if command -v clang >/dev/null; then
         part "thread sanitizer" cmd_tsan
     else
@@ -396,7 +396,7 @@ cmd_test_minimal()
     local options
     mapfile -t options < <(all_off)
     build_in build-minimal "${options[@]}" || return
-    test_in build-minimal -LE "tools|install" "$@"
+    test_in build-minimal -LE "tools|install|nvrtc" "$@"
 }
 
 cmd_test_aarch64()

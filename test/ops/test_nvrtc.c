@@ -1,5 +1,6 @@
 /* Device text as CUDA C: NVRTC compiles it for real architectures, on any machine that has the
- * library; nothing is run. test_nvrtc_archs.c compiles all of it for all of them. timeout: 600 */
+ * library; nothing is run. test_nvrtc_archs.c compiles all of it for all of them.
+ * labels: nvrtc timeout: 600 */
 #include "ops/batch.h"
 #include "ops/nvrtc.h"
 

@@ -1,5 +1,5 @@
 /* All device text, in each storage type, as machine code of every architecture: some minutes each.
- * labels: slow timeout: 3600 */
+ * labels: slow nvrtc timeout: 3600 */
 #include "ops/batch.h"
 #include "ops/nvrtc.h"
 
