@@ -175,11 +175,12 @@ static QnStatus take_maps(QnGraph *g, const QnPipelineOptions *o)
 /* Whether n sums its input over all axes but the last. */
 static bool sums_rows(const QnNode *n)
 {
+    unsigned mask;
+    if (n->op != &qn_op_sum)
+        return false;
     const QnReduceAttr *a = n->attr;
     const QnShape *s = &n->in[0]->type.shape;
-    unsigned mask;
-    return n->op == &qn_op_sum && s->rank > 1 &&
-           qn_util_axes_mask("sum", s, &a->axes, &mask) == QN_OK &&
+    return s->rank > 1 && qn_util_axes_mask("sum", s, &a->axes, &mask) == QN_OK &&
            mask == (1u << (s->rank - 1)) - 1;
 }
 
