@@ -1,5 +1,5 @@
 /* Products by CLBlast where a recorded choice says so, against the reference; what it does not
- * take; and that it is measured against device text. timeout: 300 */
+ * take; and that it is measured against device text. timeout: 900 */
 #include "test.h"
 
 #include "backend/opencl/opencl.h"

@@ -1,5 +1,5 @@
 /* Batches that travel to an OpenCL device (PoCL where there is no GPU) while it computes: the same
- * bits as without. timeout: 300 */
+ * bits as without. timeout: 900 */
 #include "backend/staged.h"
 
 #include "backend/opencl/opencl.h"

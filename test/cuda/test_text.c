@@ -1,5 +1,5 @@
 /* Device text in two stages, and launches that do many steps, through the CUDA plugin on the stub
- * driver. timeout: 300 */
+ * driver. timeout: 900 */
 #include "cuda/device.h"
 
 #include "backend/device_batches.h"

@@ -1,6 +1,6 @@
 /* A training step through the CUDA plugin, on a stub driver that runs the device text on the host:
  * the same weights as on the CPU, launched one by one and replayed as a graph. labels: slow
- * timeout: 300 */
+ * timeout: 900 */
 #include "cuda/device.h"
 
 #include "backend/small_net.h"

@@ -1,5 +1,5 @@
 /* Device text that works in blocks, run through OpenCL at sizes that operators' own samples do not
- * have: several blocks and partly filled ones, each kernel that .call may choose. timeout: 300 */
+ * have: several blocks and partly filled ones, each kernel that .call may choose. timeout: 900 */
 #include "ops/harness.h"
 #include "ops/heads.h"
 

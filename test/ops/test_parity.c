@@ -2,7 +2,7 @@
  * kernel of the CPU that accepts it and through the device text on OpenCL, compared with the
  * reference; on CUDA, where there is a card, through its kernels. QN_PARITY=FILE writes the tables
  * that docs/parity.md holds.
- * timeout: 600 */
+ * timeout: 1200 */
 #include "ops/parity.h"
 
 #include "base/file.h"

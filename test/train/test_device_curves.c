@@ -5,7 +5,7 @@
  * and moment put off by one unit in the last place before every step, and its curve parts from the
  * other's; a sum of K terms taken in another order differs by about sqrt(K) units. So the tolerance
  * of a step is what one unit made there on the CPU at most so far (and a unit of the loss itself),
- * sqrt(K) times, K the longest sum of the model. labels: train timeout: 300 */
+ * sqrt(K) times, K the longest sum of the model. labels: train timeout: 900 */
 #include "toy.h"
 
 #include "train/checkpoint.h"
