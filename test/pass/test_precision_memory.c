@@ -63,8 +63,11 @@ static Need step_bytes(QnValue *(*model)(QnNet *net), QnDtype dtype)
     if (dtype != QN_DTYPE_F32) {
         QnPrecisionOptions o = { .low = dtype, .result = y };
         assert_ok(qn_precision(g, &o, &mixed, &map, NULL));
-        for (int64_t i = 0; i < net.n_params; i++)
-            net.params[i].state = map[net.params[i].state->id];
+        for (int64_t i = 0; i < net.n_params; i++) {
+            QnParam *param = &net.params[i];
+            param->state = map[param->state->id];
+            param->name = qn_node_label(param->state->node); /* the old graph held it */
+        }
         loss = map[loss->id];
         qn_graph_free(g);
         net.g = g = mixed;
