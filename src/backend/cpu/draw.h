@@ -12,5 +12,6 @@ typedef void QnDrawFn(uint64_t seed, uint64_t stream, uint64_t first, uint32_t *
 #define QN_X(name) QnDrawFn qn_draw_words_##name;
 QN_ISA_LIST(QN_X)
 #undef QN_X
+QnDrawFn *qn_draw_words_find(const char *isa);
 
 #endif

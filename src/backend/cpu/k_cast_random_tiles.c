@@ -19,16 +19,6 @@ typedef struct CastRun {
     char *y;
 } CastRun;
 
-static QnDrawFn *words_of(const char *isa)
-{
-#define QN_X(name)                                                                                 \
-    if (!strcmp(isa, #name))                                                                       \
-        return qn_draw_words_##name;
-    QN_ISA_LIST(QN_X)
-#undef QN_X
-    return NULL;
-}
-
 static const char *cast_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
@@ -56,7 +46,7 @@ static QnStatus cast_run(const QnPrepared *p, const void *const *in, void *const
     const QnNode *n = p->node;
     const int64_t *key = in[1];
     bool seeded = qn_shape_count(&n->in[1]->type.shape) > 1;
-    CastRun r = { .words = words_of(p->env->isa),
+    CastRun r = { .words = qn_draw_words_find(p->env->isa),
                   .dtype = n->out[0].type.dtype,
                   .count = qn_shape_count(&n->out[0].type.shape),
                   .x = in[0],

@@ -22,16 +22,6 @@ typedef struct RandomRun {
     uint8_t *mask;
 } RandomRun;
 
-static QnDrawFn *words_of(const char *isa)
-{
-#define QN_X(name)                                                                                 \
-    if (!strcmp(isa, #name))                                                                       \
-        return qn_draw_words_##name;
-    QN_ISA_LIST(QN_X)
-#undef QN_X
-    return NULL;
-}
-
 static const char *random_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     QnDtype d = n->out[0].type.dtype;
@@ -100,7 +90,9 @@ static QnStatus random_run(const QnPrepared *p, const void *const *in, void *con
     bool drops = n->op == &qn_op_dropout;
     const int64_t *key = in[drops];
     bool seeded = qn_shape_count(&n->in[drops]->type.shape) > 1;
-    RandomRun r = { .op = n->op, .words = words_of(p->env->isa), .dtype = n->out[0].type.dtype };
+    RandomRun r = { .op = n->op,
+                    .words = qn_draw_words_find(p->env->isa),
+                    .dtype = n->out[0].type.dtype };
     double v[QN_MAP_MAX_PARAM] = { 0 };
     (void)workspace;
     qn_attr_floats(n->op, n->attr, v);
