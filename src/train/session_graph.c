@@ -303,6 +303,21 @@ static void remove_effects(QnGraph *g)
     }
 }
 
+/* Of a graph that is only looked at: it changes no state. Takes b, whatever st says. */
+static QnStatus finish_look(const QnSession *s, Built *b, QnStatus st, QnGraph **out)
+{
+    if (st == QN_OK) {
+        remove_effects(b->g);
+        st = optimise(s, b->g, s->no_passes);
+    }
+    qn_net_fini(&b->net);
+    if (st == QN_OK)
+        *out = b->g;
+    else
+        qn_graph_free(b->g);
+    return st;
+}
+
 QnStatus qn_session_build_probe(const QnSession *s, QnPrecision precision, int64_t rows,
                                 QnGraph **out)
 {
@@ -317,16 +332,7 @@ QnStatus qn_session_build_probe(const QnSession *s, QnPrecision precision, int64
         st = differentiate(&as, &b, wrt, grads, &finite);
     if (st == QN_OK)
         st = qn_graph_output(b.g, "grad_norm", qn_global_norm(b.g, grads, (int)b.net.n_params));
-    if (st == QN_OK) {
-        remove_effects(b.g);
-        st = optimise(&as, b.g, s->no_passes);
-    }
-    qn_net_fini(&b.net);
-    if (st == QN_OK)
-        *out = b.g;
-    else
-        qn_graph_free(b.g);
-    return st;
+    return finish_look(&as, &b, st, out);
 }
 
 QnStatus qn_session_build_watch(const QnSession *s, int64_t rows, QnGraph **out)
@@ -340,16 +346,7 @@ QnStatus qn_session_build_watch(const QnSession *s, int64_t rows, QnGraph **out)
         st = list_params(&b, &wrt, &grads);
     if (st == QN_OK)
         st = qn_auto_watch(s->mix, b.g, b.loss, wrt, (int)b.net.n_params);
-    if (st == QN_OK) {
-        remove_effects(b.g);
-        st = optimise(&as, b.g, s->no_passes);
-    }
-    qn_net_fini(&b.net);
-    if (st == QN_OK)
-        *out = b.g;
-    else
-        qn_graph_free(b.g);
-    return st;
+    return finish_look(&as, &b, st, out);
 }
 
 QnStatus qn_session_build_step(const QnSession *s, QnPrecision precision, QnGraph **out)
