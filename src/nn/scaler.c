@@ -32,7 +32,8 @@ QnStatus qn_scaler_unscale(QnScaler *s, QnNet *net, QnValue **grads, int n, QnVa
     QnValue *due = qn_greater_equal(g, clean, qn_scalar_like(g, clean, QN_SCALER_PERIOD));
     QnValue *halved = qn_maximum(g, qn_mul(g, s->scale, qn_scalar_like(g, s->scale, 0.5)), one);
     QnValue *grown = qn_where(g, due, qn_add(g, s->scale, s->scale), s->scale);
-    qn_assign(g, s->scale, qn_where(g, *finite, grown, halved));
+    QnValue *next = qn_where(g, *finite, grown, halved);
+    qn_assign(g, s->scale, qn_minimum(g, next, qn_scalar_like(g, next, QN_SCALER_MOST)));
     qn_assign(g, s->clean, qn_where(g, due, zero, clean));
     return qn_graph_check(g);
 }

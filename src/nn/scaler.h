@@ -1,7 +1,7 @@
 /* Dynamic loss scaling for f16: the loss is multiplied before differentiation, so that small
  * gradients do not vanish, and gradients are divided again in f32. An update whose gradients are
- * not finite is left out and halves the scale; 2,000 clean ones double it. Micikevicius et al.
- * 2018. */
+ * not finite is left out and halves the scale; 2,000 clean ones double it, up to 2^24. Micikevicius
+ * et al. 2018. */
 #ifndef QN_NN_SCALER_H
 #define QN_NN_SCALER_H
 
@@ -9,6 +9,9 @@
 
 #define QN_SCALER_FIRST  65536.0
 #define QN_SCALER_PERIOD 2000 /* clean updates after which the scale doubles */
+/* Gradients of 2^-48 are then within the range of f16. Where for long nothing is computed in f16,
+ * the scale would otherwise grow to infinity, from which no halving leads back. */
+#define QN_SCALER_MOST 0x1p24
 
 typedef struct QnScaler {
     QnValue *scale, *clean; /* states "optim.loss_scale", "optim.loss_scale_clean"; f32 scalars */

@@ -30,7 +30,8 @@ static QnStatus run_scaled(QnSession *s, QnPlan *p, const QnBatch *b, int64_t ro
         return QN_OK;
     QN_TRY(qn_store_read(s->store, slot, &first));
     QnStatus st = QN_OK;
-    for (float scale = first / 2; st == QN_OK && scale >= 1 && !isfinite(*grad_norm); scale /= 2) {
+    float scale = fminf(first, (float)QN_SCALER_MOST) / 2; /* old checkpoints may hold infinity */
+    for (; st == QN_OK && scale >= 1 && !isfinite(*grad_norm); scale /= 2) {
         st = qn_store_write(s->store, slot, &scale);
         if (st == QN_OK)
             st = qn_session_run_probe(s, p, b, rows, loss, grad_norm);

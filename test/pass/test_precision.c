@@ -269,6 +269,17 @@ static void test_scale_follows_overflow(void **state)
     assert_ok(qn_plan_run(p));
     assert_ok(qn_store_read(store, qn_store_find(store, "optim.loss_scale"), got));
     assert_true(got[0] == 32768);
+    /* But not beyond the largest, to which infinity leads back. */
+    static const float large[] = { (float)QN_SCALER_MOST, INFINITY };
+    for (int i = 0; i < QN_COUNT(large); i++) {
+        assert_ok(qn_store_write(store, qn_store_find(store, "optim.loss_scale"), &large[i]));
+        assert_ok(qn_store_write(store, qn_store_find(store, "optim.loss_scale_clean"), &almost));
+        memset(qn_plan_input(p, "x", NULL), 0, 4 * sizeof(float));
+        *(float *)qn_plan_input(p, "lr", NULL) = 0.5f;
+        assert_ok(qn_plan_run(p));
+        assert_ok(qn_store_read(store, qn_store_find(store, "optim.loss_scale"), got));
+        assert_true(got[0] == (float)QN_SCALER_MOST);
+    }
     qn_plan_free(p);
     qn_store_free(store);
     qn_net_fini(&net);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "train/precision_auto.h"
 #include "train/toy.h"
+#include "nn/scaler.h"
 
 #include <string.h>
 
@@ -206,6 +207,25 @@ static void test_trial_has_the_last_word(void **state)
         assert_int_equal(strstr(notes, "a trial step differed from fp32") != NULL, k);
         toy_close(&t);
     }
+}
+
+/* A loss scale that has grown to infinity: the trial ends, and the run gets a scale again. */
+static void test_infinite_loss_scale(void **state)
+{
+    (void)state;
+    Toy t;
+    QnEvaluation e;
+    float scale;
+    TOY_OPEN(&t, recipe, "train.steps=20", NULL);
+    fill_with(&t, "optim.loss_scale", INFINITY, INFINITY);
+    for (int i = 0; i < 2; i++)
+        t.session->mix->layers[i].now = QN_PRECISION_FP16;
+    t.session->mix->suspect = true;
+    assert_ok(train(&t, "infinite", false, NULL, &e));
+    const QnSlot *slot = qn_store_find(t.session->store, "optim.loss_scale");
+    assert_ok(qn_store_read(t.session->store, slot, &scale));
+    assert_true(scale >= 1 && scale <= (float)QN_SCALER_MOST);
+    toy_close(&t);
 }
 
 static void run_whole(const char *folder, const char *fp8, int64_t stop, char hex[QN_SHA256_HEX],
