@@ -35,7 +35,7 @@ typedef struct QnConvDw {
 } QnConvDw;
 
 typedef struct QnConvFns {
-    int nr;                                  /* columns of a panel */
+    int nr, dw_nr;                           /* columns of a panel, of one of conv_dw */
     int64_t (*scratch)(const QnConvPass *p); /* floats that a worker needs */
     int64_t (*dw_scratch)(const QnConvDw *d);
     /* Panel `unit` of (m + nr - 1) / nr * groups: weights [tap][c][nr], then the bias [nr]. */
@@ -43,7 +43,7 @@ typedef struct QnConvFns {
                  int64_t unit);
     void (*band)(const QnConvPass *p, const float *x, const float *packed, float *y, int64_t unit,
                  float *scratch);
-    /* Unit of n_splits * groups * n_blocks: into sums [split][group][panel][m][nr]. */
+    /* Unit of n_splits * groups * n_blocks: into sums [split][group][panel][m][dw_nr]. */
     void (*dw_block)(const QnConvDw *d, const float *x, const float *dy, float *sums, int64_t unit,
                      float *scratch);
     /* Adds up the splits of panel `unit` of groups * n_panels into dw. */

@@ -197,7 +197,7 @@ static QnStatus conv_dw_prepare(QnPrepared *p)
     QnConvDw *d = &s->dw;
     d->pass.in_plain = x->layout == QN_LAYOUT_PLAIN;
     d->pass.out_plain = dy->layout == QN_LAYOUT_PLAIN;
-    int64_t nr = s->fns->nr, panel = QN_MAX(d->pass.m, 1) * nr;
+    int64_t nr = s->fns->dw_nr, panel = QN_MAX(d->pass.m, 1) * nr;
     d->n_panels = (qn_conv_taps(&d->pass) * d->pass.c + nr - 1) / nr;
     d->block_panels = QN_MAX(1, QN_MIN(d->n_panels, MOST_SUMS / panel));
     d->n_blocks = (d->n_panels + d->block_panels - 1) / d->block_panels;

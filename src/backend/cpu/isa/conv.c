@@ -1,17 +1,32 @@
-/* Convolution as a product whose left operand is gathered by pointers: a register tile of MR pixels
- * by NV vectors of output channels walks the taps, and for each the channels of MR input pixels. */
+/* Convolution as a product whose left operand is gathered by pointers: a register tile of ROWS
+ * pixels by VECS vectors of output channels walks the taps, and for each the channels of ROWS input
+ * pixels. */
 #include "backend/cpu/isa/conv_band.h"
 
 #include <string.h>
 
-enum { BLOCK = 8 }; /* tiles that share a panel of weights while it is in the cache */
+/* Where a vector register is wide, tiles of few rows by many columns: a pointer a row stays in a
+ * register, and a vector of weights is read for several of them. */
+#if defined(__AVX512F__)
+enum { ROWS = 6, VECS = 4 };
+#else
+enum { ROWS = MR, VECS = NV };
+#endif
+enum { COLUMNS = VECS * VW, MOST_ROWS = MR };
+enum { BLOCK = 96 / ROWS }; /* tiles that share a panel of weights while it is in the cache */
+
+/* Few output channels leave registers for more rows. */
+QN_INLINE int rows_of(const QnConvPass *p)
+{
+    return p->m <= 2 * VW ? MOST_ROWS : ROWS;
+}
 
 typedef struct Tile {
     int n_rows, n_taps;
     int64_t c; /* channels of a tap */
-    float *out[MR];
+    float *out[MOST_ROWS];
     int32_t *tap;       /* taps that at least one pixel has */
-    const float **rows; /* [n_taps][MR] */
+    const float **rows; /* [n_taps][MOST_ROWS] */
     float *own;         /* of a dense pass: the rows themselves */
 } Tile;
 
@@ -31,8 +46,8 @@ static int64_t conv_scratch(const QnConvPass *p)
     int64_t taps = qn_conv_taps(p), n = align(p->c);
     n += p->in_plain ? align(p->band_in * qn_conv_inner(p, true) * p->c) : 0;
     n += p->out_plain ? align(p->band * qn_conv_inner(p, false) * p->m) : 0;
-    n += qn_band_is_dense(p) ? BLOCK * align(MR * taps * p->c) : 0;
-    return n + BLOCK * (align(taps) + align(taps * MR * (int64_t)(sizeof(void *) / 4)));
+    n += qn_band_is_dense(p) ? BLOCK * align(MOST_ROWS * taps * p->c) : 0;
+    return n + BLOCK * (align(taps) + align(taps * MOST_ROWS * (int64_t)(sizeof(void *) / 4)));
 }
 
 static Room room_of(const QnConvPass *p, float *at)
@@ -48,9 +63,9 @@ static Room room_of(const QnConvPass *p, float *at)
         r.tile[i].tap = (int32_t *)(void *)at;
         at += align(taps);
         r.tile[i].rows = (const float **)(void *)at;
-        at += align(taps * MR * (int64_t)(sizeof(void *) / 4));
+        at += align(taps * MOST_ROWS * (int64_t)(sizeof(void *) / 4));
         r.tile[i].own = at;
-        at += qn_band_is_dense(p) ? align(MR * taps * p->c) : 0;
+        at += qn_band_is_dense(p) ? align(MOST_ROWS * taps * p->c) : 0;
     }
     memset(r.zeros, 0, (size_t)p->c * sizeof(float));
     return r;
@@ -59,18 +74,19 @@ static Room room_of(const QnConvPass *p, float *at)
 static void conv_pack(const QnConvPass *p, const float *w, const float *bias, float *packed,
                       int64_t unit)
 {
-    int64_t panels = (p->m + NR - 1) / NR, group = unit / panels, j0 = unit % panels * NR;
-    int64_t taps = qn_conv_taps(p), n = QN_MIN((int64_t)NR, p->m - j0);
-    float *to = packed + unit * qn_conv_panel(p, NR);
-    memset(to, 0, (size_t)qn_conv_panel(p, NR) * sizeof *to);
+    int64_t panels = (p->m + COLUMNS - 1) / COLUMNS, group = unit / panels,
+            j0 = unit % panels * COLUMNS;
+    int64_t taps = qn_conv_taps(p), n = QN_MIN((int64_t)COLUMNS, p->m - j0);
+    float *to = packed + unit * qn_conv_panel(p, COLUMNS);
+    memset(to, 0, (size_t)qn_conv_panel(p, COLUMNS) * sizeof *to);
     w += group * p->wg + j0 * p->wm;
     for (int64_t c = 0; c < p->c; c++) {
         for (int64_t j = 0; j < n; j++) {
             for (int64_t t = 0; t < taps; t++)
-                to[(t * p->c + c) * NR + j] = w[c * p->wc + j * p->wm + t];
+                to[(t * p->c + c) * COLUMNS + j] = w[c * p->wc + j * p->wm + t];
         }
     }
-    to += taps * p->c * NR;
+    to += taps * p->c * COLUMNS;
     for (int64_t j = 0; bias && j < n; j++)
         to[j] = bias[group * p->m + j0 + j];
 }
@@ -81,15 +97,15 @@ QN_INLINE void gather(int mr, int nv, const Tile *t, const float *b, const float
                       int64_t columns)
 {
     const int64_t c = t->c;
-    QnVec s[MR][NV];
+    QnVec s[MOST_ROWS][VECS];
     QN_UNROLL for (int i = 0; i < mr; i++)
     {
         QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] = qn_vec_load(bias + j * VW);
     }
     for (int k = 0; k < t->n_taps; k++) {
-        const float *const *x = t->rows + k * MR, *w = b + t->tap[k] * c * NR;
-        for (int64_t q = 0; q < c; q++, w += NR) {
-            QnVec y[NV];
+        const float *const *x = t->rows + k * MOST_ROWS, *w = b + t->tap[k] * c * COLUMNS;
+        for (int64_t q = 0; q < c; q++, w += COLUMNS) {
+            QnVec y[VECS];
             QN_UNROLL for (int j = 0; j < nv; j++) y[j] = qn_vec_load(w + j * VW);
             QN_UNROLL for (int i = 0; i < mr; i++)
             {
@@ -106,13 +122,13 @@ QN_INLINE void gather(int mr, int nv, const Tile *t, const float *b, const float
         }
         return;
     }
-    QN_ALIGNED(64) float edge[MR * NR];
+    QN_ALIGNED(64) float edge[MOST_ROWS * COLUMNS];
     QN_UNROLL for (int i = 0; i < mr; i++)
     {
-        QN_UNROLL for (int j = 0; j < nv; j++) qn_vec_store(edge + i * NR + j * VW, s[i][j]);
+        QN_UNROLL for (int j = 0; j < nv; j++) qn_vec_store(edge + i * COLUMNS + j * VW, s[i][j]);
     }
     for (int i = 0; i < t->n_rows; i++)
-        memcpy(t->out[i] + at, edge + i * NR, (size_t)columns * sizeof *edge);
+        memcpy(t->out[i] + at, edge + i * COLUMNS, (size_t)columns * sizeof *edge);
 }
 
 typedef void GatherFn(const Tile *t, const float *b, const float *bias, int64_t at,
@@ -122,25 +138,31 @@ typedef void GatherFn(const Tile *t, const float *b, const float *bias, int64_t 
     static void gather_##m##_##v(const Tile *t, const float *b, const float *bias, int64_t at,     \
                                  int64_t columns)                                                  \
     {                                                                                              \
-        gather(QN_MIN(m, MR), QN_MIN(v, NV), t, b, bias, at, columns);                             \
+        gather(QN_MIN(m, v <= 2 ? MOST_ROWS : ROWS), QN_MIN(v, VECS), t, b, bias, at, columns);    \
     }
 GATHER(2, 1)
 GATHER(2, 2)
 GATHER(2, 3)
+GATHER(2, 4)
 GATHER(4, 1)
 GATHER(4, 2)
 GATHER(4, 3)
+GATHER(4, 4)
 GATHER(8, 1)
 GATHER(8, 2)
 GATHER(8, 3)
+GATHER(8, 4)
 GATHER(12, 1)
 GATHER(12, 2)
 GATHER(12, 3)
+GATHER(12, 4)
 
-static GatherFn *const gathers[][3] = { { gather_2_1, gather_2_2, gather_2_3 },
-                                        { gather_4_1, gather_4_2, gather_4_3 },
-                                        { gather_8_1, gather_8_2, gather_8_3 },
-                                        { gather_12_1, gather_12_2, gather_12_3 } };
+static GatherFn *const gathers[][4] = {
+    { gather_2_1, gather_2_2, gather_2_3, gather_2_4 },
+    { gather_4_1, gather_4_2, gather_4_3, gather_4_4 },
+    { gather_8_1, gather_8_2, gather_8_3, gather_8_4 },
+    { gather_12_1, gather_12_2, gather_12_3, gather_12_4 },
+};
 
 static GatherFn *gather_for(int rows, int nv)
 {
@@ -156,21 +178,21 @@ typedef struct BandRun {
     int64_t x_step, y_step, y_first;
     Room *room;
     int n_tiles;
-    int64_t pixel[MR][3];
+    int64_t pixel[MOST_ROWS][3];
     int n_pixels;
 } BandRun;
 
 static void run_block(BandRun *r)
 {
     const QnConvPass *p = r->p;
-    int64_t panel = qn_conv_panel(p, NR);
-    for (int64_t j = 0; j < p->m; j += NR) {
-        const float *b = r->packed + j / NR * panel;
-        int64_t columns = QN_MIN((int64_t)NR, p->m - j);
+    int64_t panel = qn_conv_panel(p, COLUMNS);
+    for (int64_t j = 0; j < p->m; j += COLUMNS) {
+        const float *b = r->packed + j / COLUMNS * panel;
+        int64_t columns = QN_MIN((int64_t)COLUMNS, p->m - j);
         int nv = (int)((columns + VW - 1) / VW);
         for (int i = 0; i < r->n_tiles; i++) {
             const Tile *t = &r->room->tile[i];
-            gather_for(t->n_rows, nv)(t, b, b + panel - NR, j, columns);
+            gather_for(t->n_rows, nv)(t, b, b + panel - COLUMNS, j, columns);
         }
     }
     r->n_tiles = 0;
@@ -190,7 +212,7 @@ static bool find_rows(const BandRun *r, int64_t t, const float **rows)
         rows[i] = inside ? r->x + ((e * a[1].in + f) * a[2].in + g) * r->x_step : r->room->zeros;
         any |= inside;
     }
-    for (int i = r->n_pixels; any && i < MR; i++)
+    for (int i = r->n_pixels; any && i < MOST_ROWS; i++)
         rows[i] = r->room->zeros;
     return any;
 }
@@ -202,7 +224,7 @@ static void fill_dense(const BandRun *r, Tile *t)
     t->c = qn_conv_taps(p) * p->c;
     t->n_taps = 1;
     t->tap[0] = 0;
-    for (int i = 0; i < MR; i++) {
+    for (int i = 0, rows = rows_of(p); i < rows; i++) {
         t->rows[i] = t->own + i * t->c;
         if (i < r->n_pixels)
             qn_band_gather(p, r->x, r->x_step, r->pixel[i], t->own + i * t->c);
@@ -217,7 +239,7 @@ static void fill_sparse(const BandRun *r, Tile *t)
     t->n_taps = 0;
     for (int64_t k = 0, taps = qn_conv_taps(r->p); k < taps; k++) {
         t->tap[t->n_taps] = (int32_t)k;
-        t->n_taps += find_rows(r, k, t->rows + (int64_t)t->n_taps * MR);
+        t->n_taps += find_rows(r, k, t->rows + (int64_t)t->n_taps * MOST_ROWS);
     }
 }
 
@@ -246,6 +268,7 @@ static void end_tile(BandRun *r)
 static void run_phase(BandRun *r, const QnBand *b, const int64_t *phase)
 {
     const QnConvPass *p = r->p;
+    const int rows = rows_of(p);
     int64_t lo[3] = { 0 }, hi[3];
     for (int d = 0; d < 3; d++)
         hi[d] = p->axis[d].out;
@@ -260,7 +283,7 @@ static void run_phase(BandRun *r, const QnBand *b, const int64_t *phase)
                 to[0] = o0;
                 to[1] = o1;
                 to[2] = o2;
-                if (r->n_pixels == MR)
+                if (r->n_pixels == rows)
                     end_tile(r);
             }
         }
@@ -273,10 +296,10 @@ static void run_group(const QnConvPass *p, const float *x, const float *packed, 
 {
     BandRun r = { .p = p, .room = room };
     int64_t inner = qn_conv_inner(p, false), rows = p->axis[p->first].out;
-    int64_t panels = (p->m + NR - 1) / NR, all = p->groups * p->m;
+    int64_t panels = (p->m + COLUMNS - 1) / COLUMNS, all = p->groups * p->m;
     r.x = qn_band_rows(x, p->in_plain, image, p->axis[p->first].in, qn_conv_inner(p, true),
                        p->groups, group, p->c, b->in_lo, b->in_hi, room->in, &r.x_step);
-    r.packed = packed + group * panels * qn_conv_panel(p, NR);
+    r.packed = packed + group * panels * qn_conv_panel(p, COLUMNS);
     r.y = p->out_plain ? room->out : y + image * rows * inner * all + group * p->m;
     r.y_step = p->out_plain ? p->m : all;
     r.y_first = p->out_plain ? b->begin * inner : 0;
@@ -308,7 +331,8 @@ void QN_ISA_NAME(qn_conv_dw_block)(const QnConvDw *d, const float *x, const floa
 void QN_ISA_NAME(qn_conv_dw_finish)(const QnConvDw *d, const float *sums, float *dw, int64_t unit);
 
 const QnConvFns QN_ISA_NAME(qn_conv_fns) = {
-    .nr = NR,
+    .nr = COLUMNS,
+    .dw_nr = NR,
     .scratch = conv_scratch,
     .pack = conv_pack,
     .band = conv_band,
