@@ -1,9 +1,9 @@
-/* GELU, exact: y = x Phi(x), Phi(x) = (1 + erf(x / sqrt 2)) / 2. Hendrycks and Gimpel 2016. */
+/* GELU, exact: y = x Phi(x), Phi the normal distribution. Hendrycks and Gimpel 2016. */
 #include "ops/dialect.h"
 
 QN_SCALAR float gelu_f(float x)
 {
-    return 0.5f * x * (1.0f + qn_erff(0.707106781f * x));
+    return x * qn_normal_cdff(x);
 }
 QN_MAP1(gelu)
 
@@ -14,7 +14,7 @@ QN_MAP1(gelu)
 static double gelu_ref(const double *x, const double *param)
 {
     (void)param;
-    return 0.5 * x[0] * (1 + erf(x[0] * M_SQRT1_2));
+    return 0.5 * x[0] * erfc(-x[0] * M_SQRT1_2);
 }
 
 /* dx = dy (Phi(x) + x phi(x)), phi the normal density */

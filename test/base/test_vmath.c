@@ -16,6 +16,26 @@ static double want_exp_below(double x)
     return fabs(x) > 87.3365 ? 0 : exp(-fabs(x));
 }
 
+static float got_cdf_above(float x)
+{
+    return qn_normal_cdff(fabsf(x));
+}
+
+static double want_cdf_above(double x)
+{
+    return erfc(-fabs(x) * M_SQRT1_2) / 2;
+}
+
+static float got_cdf_below(float x)
+{
+    return qn_normal_cdff(-fabsf(x));
+}
+
+static double want_cdf_below(double x)
+{
+    return fabs(x) > 5.6f ? 0 : erfc(fabs(x) * M_SQRT1_2) / 2;
+}
+
 typedef struct Function {
     const char *name;
     float (*got)(float);
@@ -53,6 +73,8 @@ QN_X(rint)
 #undef QN_X
 
 static const Function functions[] = {
+    { "cdf_above", got_cdf_above, want_cdf_above, 3 },
+    { "cdf_below", got_cdf_below, want_cdf_below, 64 },
     { "exp_below", got_exp_below, want_exp_below, 1.5 },
     { "exp", got_exp, exp, 1.5 },
     { "log", got_log, log, 1 },
