@@ -67,7 +67,7 @@ typedef unsigned short qn_ushort;
 #define qn_expm1f(x)      expm1(x)
 #define qn_tanhf(x)       tanh(x)
 #define qn_erff(x)        erf(x)
-#define qn_exp_insidef    exp
+#define qn_exp_belowf(x)  exp(x)
 #define qn_normal_cdff(x) (0.5f * erfc(-0.707106781f * (x)))
 #define qn_sinf(x)        sin(x)
 #define qn_cosf(x)        cos(x)

@@ -2,16 +2,17 @@
  * u = c (x + 0.044715 x^3), c = sqrt(2 / pi). One map, as libraries have it behind a product. */
 #include "ops/dialect.h"
 
-/* s = (1 + t) / 2 by the exponential, which keeps its digits where t is near -1. Beyond +-9.5 it is
- * 1 or below 1e-32, and the powers of a huge x would be infinite. One comparison a statement: the
- * compiler makes vectors of those. */
+/* (1 + t) / 2 by the exponential, where it is small and so keeps its digits. Beyond +-20 it is 0 or
+ * 1; the powers of a huge x would be infinite. One comparison a statement: the compiler makes
+ * vectors of those. */
 QN_SCALAR float gelu_tanh_grad_f(float dy, float x)
 {
-    x = x > 9.5f ? 9.5f : x;
-    x = x < -9.5f ? -9.5f : x;
+    x = x > 20.0f ? 20.0f : x;
+    x = x < -20.0f ? -20.0f : x;
     float x2 = x * x, u2 = 1.595769122f * (x + 0.044715f * x2 * x);
-    float s = 1.0f / (1.0f + qn_exp_insidef(-u2)), du = 0.797884561f + 0.107032214f * x2;
-    return dy * (s + 2.0f * x * s * (1.0f - s) * du);
+    float z = qn_exp_belowf(-qn_absf(u2)), small = z / (1.0f + z), large = 1.0f - small;
+    float s = x < 0.0f ? small : large, du = 0.797884561f + 0.107032214f * x2;
+    return dy * (s + 2.0f * x * small * large * du);
 }
 QN_MAP2(gelu_tanh_grad)
 
