@@ -61,7 +61,7 @@ static void print_result(const Options *o, const Case *c, const QnPrepared *p, i
     const QnKernel *k = p->kernel;
     QnCost cost = p->node->op->cost ? p->node->op->cost(p->node) : qn_cost_of(p->node);
     double bytes = cost.bytes_read + cost.bytes_written;
-    double limit = qn_cpu_limit_ns(&o->limits, &cost);
+    double limit = qn_cpu_limit_ns(&o->limits, p->node, &cost);
     if (o->json)
         printf("{\"case\": \"%s\", \"kernel\": \"%s\", \"own\": %s, \"threads\": %d, \"us\": %.4g, "
                "\"gflops\": %.4g, \"gbs\": %.4g, \"limit_us\": %.4g, \"share\": %.4g}\n",

@@ -85,10 +85,12 @@ static QnStatus print_limits(const MeasureOptions *o)
     for (int i = 0; i < tries; i++) {
         QN_TRY(qn_cpu_limits(&env, &l));
         best.flops_per_s = fmax(best.flops_per_s, l.flops_per_s);
+        best.bf16_flops_per_s = fmax(best.bf16_flops_per_s, l.bf16_flops_per_s);
         best.bytes_per_s = fmax(best.bytes_per_s, l.bytes_per_s);
     }
-    printf("{\"isa\": \"%s\", \"flops_per_s\": %.6g, \"bytes_per_s\": %.6g}\n", env.isa,
-           best.flops_per_s, best.bytes_per_s);
+    printf("{\"isa\": \"%s\", \"flops_per_s\": %.6g, \"bf16_flops_per_s\": %.6g, "
+           "\"bytes_per_s\": %.6g}\n",
+           env.isa, best.flops_per_s, best.bf16_flops_per_s, best.bytes_per_s);
     return QN_OK;
 }
 
@@ -113,7 +115,7 @@ static QnStatus measure(const Row *row, const MeasureOptions *o, bool serve)
 static int usage(void)
 {
     fputs("usage: quern_bench_rows --list | --limits [--threads N] | NAME [--threads N] "
-          "[--seconds S] [--choices FILE] [--peaks FLOPS,BYTES] "
+          "[--seconds S] [--choices FILE] [--peaks FLOPS,BF16_FLOPS,BYTES] "
           "[--recipe FILE] [--cpu-time] [--tune] [--profile] [--serve]\n",
           stderr);
     return 2;
@@ -135,7 +137,8 @@ static bool parse_value(const char *key, const char *value, MeasureOptions *o)
     else if (!strcmp(key, "--recipe"))
         o->recipe = value;
     else if (!strcmp(key, "--peaks"))
-        return sscanf(value, "%lf,%lf", &o->peaks.flops_per_s, &o->peaks.bytes_per_s) == 2;
+        return sscanf(value, "%lf,%lf,%lf", &o->peaks.flops_per_s, &o->peaks.bf16_flops_per_s,
+                      &o->peaks.bytes_per_s) == 3;
     else
         return false;
     return true;

@@ -159,7 +159,7 @@ class Bench:
         peaks = self.peaks[threads]
         return Program(self.quern_command(
             name, "--threads", threads, "--seconds", self.o.seconds, "--choices", self.choices,
-            "--peaks", f"{peaks['flops_per_s']},{peaks['bytes_per_s']}", "--serve"),
+            "--peaks", f"{peaks['flops_per_s']},{peaks['bf16_flops_per_s']},{peaks['bytes_per_s']}", "--serve"),
             self.env(), self.log)
 
     def tune(self, name, threads):

@@ -42,6 +42,7 @@ def totals(rows):
 def about(s):
     """The settings, a line each."""
     peaks = "; ".join(f"{t} threads: {p['flops_per_s'] * 1e-9:.0f} GFLOP/s f32, "
+                      f"{p['bf16_flops_per_s'] * 1e-9:.0f} bf16, "
                       f"{p['bytes_per_s'] * 1e-9:.1f} GB/s" for t, p in s["peaks"].items())
     out = [f"machine: {s['machine']}", f"date: {s['date']}, Quern {s['commit']}, "
            f"PyTorch {s['torch'] or 'left out'}",
@@ -83,8 +84,8 @@ NOTES = """
 - `first-step` is the time from the start of the process to the end of the first training step;
   `memory` what the process had resident at most while training.
 - The limit adds up, over the nodes of the plan, the longer of FLOPs and bytes at the peaks. Data
-  that stay in a cache can beat it, as the bytes are priced at memory's bandwidth, and so can bf16,
-  as the FLOPs are priced at the peak of f32.
+  that stay in a cache can beat it, as the bytes are priced at memory's bandwidth, and so can
+  Winograd's convolutions, as the FLOPs are those of the direct sum.
 
 ## Repeating it
 `./do bench` measures all; `--only WORD` some rows, `--quick` a few of them, `--no-compile` leaves

@@ -6,6 +6,7 @@
 
 static const char *const cases[] = {
     "gelu_tanh f32[1048576]",
+    "gelu_tanh_grad f32[1048576] f32[1048576]",
     "relu f32[1048576]",
     "relu bf16[1048576]",
     "relu f32[16777216]",

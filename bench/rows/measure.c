@@ -286,25 +286,13 @@ static QnStatus median_ns(Bench *b, int variant, double *median, int64_t *runs)
     return QN_OK;
 }
 
-/* Bfloat16 has an instruction of its own with twice the multiply-adds. */
-static double speed_up(const QnNode *n)
-{
-#if defined(__x86_64__)
-    if (n->n_in && n->in[0] && n->in[0]->type.dtype == QN_DTYPE_BF16)
-        return __builtin_cpu_supports("avx512bf16") ? 2 : 1;
-#endif
-    (void)n;
-    return 1;
-}
-
 static double limit_ns(const Bench *b)
 {
     double ns = 0;
     const QnPlan *p = b->recipe ? recipe_plan(b->recipe) : b->variants[0].plan;
     for (int64_t i = 0; i < qn_plan_n_steps(p); i++) {
         QnPlanStep s = qn_plan_step(p, i);
-        s.cost.flops /= speed_up(s.node);
-        ns += qn_cpu_limit_ns(&b->limits, &s.cost);
+        ns += qn_cpu_limit_ns(&b->limits, s.node, &s.cost);
     }
     return b->recipe ? ns * (double)recipe_steps(b->recipe) : ns;
 }

@@ -91,7 +91,7 @@ static QnStatus print_kinds(const Profile *f, const QnLimits *limits)
         Kind *k = &kinds[i];
         describe(&s, k);
         k->ns = s.runs > f->runs ? (double)(s.ns - f->ns[i]) / (double)(s.runs - f->runs) : 0;
-        k->limit_ns = qn_cpu_limit_ns(limits, &s.cost);
+        k->limit_ns = qn_cpu_limit_ns(limits, s.node, &s.cost);
         k->n = 1;
         total += k->ns;
         least += k->limit_ns;

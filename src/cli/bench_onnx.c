@@ -212,9 +212,9 @@ static QnStatus add_costs(Bench *b, const QnPlan *p)
     QnLimits limits;
     QN_TRY(qn_cpu_limits(&b->device->env, &limits));
     for (int64_t i = 0; p && i < qn_plan_n_steps(p); i++) {
-        QnCost c = qn_plan_step(p, i).cost;
-        b->flops += c.flops;
-        b->limit_ns += qn_cpu_limit_ns(&limits, &c);
+        QnPlanStep s = qn_plan_step(p, i);
+        b->flops += s.cost.flops;
+        b->limit_ns += qn_cpu_limit_ns(&limits, s.node, &s.cost);
     }
     return QN_OK;
 }

@@ -53,7 +53,7 @@ QnStatus qn_bench_profile(const QnPlan *p, const QnKernelEnv *env)
         Row *r = &rows[i];
         r->step = qn_plan_step(p, i);
         r->ns = r->step.runs ? (double)r->step.ns / (double)r->step.runs : 0;
-        r->limit_ns = qn_cpu_limit_ns(&limits, &r->step.cost);
+        r->limit_ns = qn_cpu_limit_ns(&limits, r->step.node, &r->step.cost);
         total += r->ns;
         least += r->limit_ns;
         gap += gap_of(r);

@@ -54,7 +54,8 @@ rows = [row("sgemm-1024", 95, 50, 100), row("sgemm-1024x16x1024", 40, 50, 100),
 kernels = [kernel("cpu.b.rows", "b f32[2]", 0.5), kernel("cpu.b.rows", "b f32[4]", 0.3),
            kernel("cpu.a.rows", "a f32[2]", 0.9), kernel("cpu.a.rows", "a f32[3]", 0.8),
            kernel("cpu.a.rows", "a f32[4]", 0.2), kernel("lib.a", "a f32[2]", 0.7, own=False)]
-settings = {"peaks": {"2": {"flops_per_s": 1e11, "bytes_per_s": 1e10, "isa": "v3"}}, "machine": "m",
+settings = {"peaks": {"2": {"flops_per_s": 1e11, "bf16_flops_per_s": 2e11,
+                            "bytes_per_s": 1e10, "isa": "v3"}}, "machine": "m",
             "date": "d", "commit": "c", "torch": "2", "rounds": 1, "seconds": 1, "threads": [1, 2],
             "allocator": "a", "cpu_time": False, "command": "./do bench"}
 json.dump({"settings": settings, "rows": rows, "kernels": kernels}, open(sys.argv[1], "w"))

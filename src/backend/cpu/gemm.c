@@ -12,11 +12,11 @@ QnGemmFn *qn_gemm_find(const char *isa)
     return NULL;
 }
 
-QnPeakFn *qn_gemm_peak_find(const char *isa)
+QnPeakFn *qn_gemm_peak_find(const char *isa, QnDtype dtype)
 {
 #define QN_X(name)                                                                                 \
     if (!strcmp(isa, #name))                                                                       \
-        return qn_peak_##name;
+        return dtype == QN_DTYPE_BF16 ? qn_peak_bf16_##name : qn_peak_##name;
     QN_ISA_LIST(QN_X)
 #undef QN_X
     return NULL;

@@ -33,9 +33,9 @@ QnGemmFn *qn_gemm_find(const char *isa);
 /* Runs n rounds of multiply-adds on registers; returns how many flops that was. keep[0..1] are
  * read, keep[2] is written. */
 typedef double QnPeakFn(int64_t n, float *keep);
-#define QN_X(name) QnPeakFn qn_peak_##name;
+#define QN_X(name) QnPeakFn qn_peak_##name, qn_peak_bf16_##name;
 QN_ISA_LIST(QN_X)
 #undef QN_X
-QnPeakFn *qn_gemm_peak_find(const char *isa);
+QnPeakFn *qn_gemm_peak_find(const char *isa, QnDtype dtype); /* f32 or bf16 */
 
 #endif

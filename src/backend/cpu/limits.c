@@ -11,7 +11,7 @@
 enum { TRIES = 4, LOOPS = 2000000, ARRAY_BYTES = 64 << 20 };
 
 typedef struct Probe {
-    QnPeakFn *peak;
+    QnPeakFn *peak, *peak_bf16;
     QnStreamFn *copy;
     char *from, *to;
     int64_t parts;
@@ -23,6 +23,12 @@ static void peak_part(void *ctx, int64_t part)
     ((const Probe *)ctx)->peak(LOOPS, keep);
 }
 
+static void peak_bf16_part(void *ctx, int64_t part)
+{
+    float keep[3] = { 0.999f, 0.001f, (float)part };
+    ((const Probe *)ctx)->peak_bf16(LOOPS, keep);
+}
+
 static void copy_part(void *ctx, int64_t part)
 {
     const Probe *p = ctx;
@@ -32,10 +38,20 @@ static void copy_part(void *ctx, int64_t part)
     qn_stream_end();
 }
 
-QnStatus qn_cpu_limits(const QnKernelEnv *env, QnLimits *out)
+/* FLOP/s of one run by all threads. */
+static double rate_of(int n_threads, QnPeakFn *fn, void (*part)(void *, int64_t), Probe *p)
 {
     float keep[3] = { 0.999f, 0.001f, 0 };
-    Probe p = { .peak = qn_gemm_peak_find(env->isa),
+    double flops = fn(1, keep) * LOOPS * n_threads;
+    int64_t t0 = qn_clock_ns();
+    qn_cpu_parallel(n_threads, n_threads, part, p);
+    return flops / ((double)(qn_clock_ns() - t0) * 1e-9);
+}
+
+QnStatus qn_cpu_limits(const QnKernelEnv *env, QnLimits *out)
+{
+    Probe p = { .peak = qn_gemm_peak_find(env->isa, QN_DTYPE_F32),
+                .peak_bf16 = qn_gemm_peak_find(env->isa, QN_DTYPE_BF16),
                 .copy = qn_stream_for(env->isa, ARRAY_BYTES),
                 .parts = env->n_threads,
                 .from = qn_alloc_aligned(ARRAY_BYTES),
@@ -43,23 +59,23 @@ QnStatus qn_cpu_limits(const QnKernelEnv *env, QnLimits *out)
     QnStatus st = p.from && p.to ? QN_OK : QN_ENOMEM;
     *out = (QnLimits){ 0 };
     for (int i = 0; st == QN_OK && i < TRIES; i++) {
-        double flops = p.peak(1, keep) * LOOPS * env->n_threads;
         memset(p.from, i, ARRAY_BYTES);
+        out->flops_per_s = fmax(out->flops_per_s, rate_of(env->n_threads, p.peak, peak_part, &p));
+        out->bf16_flops_per_s =
+            fmax(out->bf16_flops_per_s, rate_of(env->n_threads, p.peak_bf16, peak_bf16_part, &p));
         int64_t t0 = qn_clock_ns();
-        qn_cpu_parallel(env->n_threads, env->n_threads, peak_part, &p);
-        int64_t t1 = qn_clock_ns();
         qn_cpu_parallel(env->n_threads, p.parts, copy_part, &p);
-        int64_t t2 = qn_clock_ns();
-        out->flops_per_s = fmax(out->flops_per_s, flops / ((double)(t1 - t0) * 1e-9));
-        out->bytes_per_s = fmax(out->bytes_per_s, 2.0 * ARRAY_BYTES / ((double)(t2 - t1) * 1e-9));
+        double ns = (double)(qn_clock_ns() - t0);
+        out->bytes_per_s = fmax(out->bytes_per_s, 2.0 * ARRAY_BYTES / (ns * 1e-9));
     }
     qn_free_aligned(p.from, ARRAY_BYTES);
     qn_free_aligned(p.to, ARRAY_BYTES);
     return st;
 }
 
-double qn_cpu_limit_ns(const QnLimits *l, const QnCost *c)
+double qn_cpu_limit_ns(const QnLimits *l, const QnNode *n, const QnCost *c)
 {
-    return 1e9 *
-           fmax(c->flops / l->flops_per_s, (c->bytes_read + c->bytes_written) / l->bytes_per_s);
+    bool bf16 = n->n_in && n->in[0] && n->in[0]->type.dtype == QN_DTYPE_BF16;
+    double rate = bf16 ? fmax(l->bf16_flops_per_s, l->flops_per_s) : l->flops_per_s;
+    return 1e9 * fmax(c->flops / rate, (c->bytes_read + c->bytes_written) / l->bytes_per_s);
 }
