@@ -224,13 +224,10 @@ static void fill_dense(const BandRun *r, Tile *t)
     t->c = qn_conv_taps(p) * p->c;
     t->n_taps = 1;
     t->tap[0] = 0;
-    for (int i = 0, rows = rows_of(p); i < rows; i++) {
-        t->rows[i] = t->own + i * t->c;
-        if (i < r->n_pixels)
-            qn_band_gather(p, r->x, r->x_step, r->pixel[i], t->own + i * t->c);
-        else
-            memset(t->own + i * t->c, 0, (size_t)t->c * sizeof(float));
-    }
+    for (int i = 0; i < r->n_pixels; i++)
+        qn_band_gather(p, r->x, r->x_step, r->pixel[i], t->own + i * t->c);
+    for (int i = 0; i < MOST_ROWS; i++) /* what a tile has too many is read and not stored */
+        t->rows[i] = t->own + (i < r->n_pixels ? i : 0) * t->c;
 }
 
 static void fill_sparse(const BandRun *r, Tile *t)
