@@ -101,6 +101,12 @@ for line in '[ OK ] area.t.test_passes' '[ FAILED ] area.t.test_number' '[ FAILE
     has "$tmp/out" "$line"
 done
 
+# What ends the process within a test does not pass, whatever status it gives.
+printf '#include <cmocka.h>\n#include <stdlib.h>\nstatic void test_ends(void **state)\n{\n    exit(0);\n}\n' >"$tmp/t.c"
+passes "$src/tools/gen_tests" "$tmp/t.c" area.t "$tmp/t_main.c"
+passes "${CC:-cc}" -I "$src/test/fallback" -o "$tmp/t" "$tmp/t_main.c"
+refuses 'area.t: exit within a test' "$tmp/t"
+
 printf 'int x;\n' >"$tmp/t.c"
 refuses "has no 'static void test_x" "$src/tools/gen_tests" "$tmp/t.c" area.t "$tmp/t_main.c"
 finish
