@@ -44,7 +44,8 @@ TILE_FN void qn_conv_put(QN_LOCAL float *t, const float *v, bool deep)
     QN_SHARED int cell[96];
 
 /* acc += a b over from <= k < to. DECODE(k, slot, side) fills the tables' entry `slot` (cell's at
- * 48 * side + slot of 16, 32, 48) for one k, FETCH_A(k, side) and FETCH_B(side) get va and vb. */
+ * 48 * side + slot of 16, 32, 48) for one k, FETCH_A(k, side) and FETCH_B(side) get va and vb. With
+ * no k between them nothing reads the tables, which DECODE may then leave as it found them. */
 #define CONV_PRODUCT(R, from, to, DECODE, FETCH_A, DEEP_A, FETCH_B, DEEP_B)                        \
     float acc[16 * R], va[4 * R], vb[4];                                                           \
     for (int i = 0; i < 16 * R; i++)                                                               \
@@ -52,8 +53,10 @@ TILE_FN void qn_conv_put(QN_LOCAL float *t, const float *v, bool deep)
     if (lid < TILE_DEPTH)                                                                          \
         DECODE(from + lid, lid, 0);                                                                \
     QN_SYNC();                                                                                     \
-    FETCH_A(from, 0);                                                                              \
-    FETCH_B(0);                                                                                    \
+    if (from < to) {                                                                               \
+        FETCH_A(from, 0);                                                                          \
+        FETCH_B(0);                                                                                \
+    }                                                                                              \
     int side = 0;                                                                                  \
     for (qn_long kk = from; kk < to; kk += TILE_DEPTH) {                                           \
         qn_tile_put(ta, va, R, DEEP_A);                                                            \

@@ -12,7 +12,37 @@ typedef struct Opencl {
     cl_device_id device;
     cl_context context;
     cl_command_queue queue;
+    cl_kernel litter; /* of opencl_litter */
 } Opencl;
+
+static inline cl_kernel opencl_litter_kernel(Opencl *cl)
+{
+    const char *text = "kernel void litter(volatile local uint *p, uint n)"
+                       "{ for (uint i = get_local_id(0); i < n; i += get_local_size(0))"
+                       " p[i] = 0x7fc0deadu; }";
+    cl_int err;
+    cl_program p = clCreateProgramWithSource(cl->context, 1, &text, NULL, &err);
+    assert_int_equal(err, CL_SUCCESS);
+    assert_int_equal(clBuildProgram(p, 1, &cl->device, "", NULL, NULL), CL_SUCCESS);
+    cl_kernel k = clCreateKernel(p, "litter", &err);
+    assert_int_equal(err, CL_SUCCESS);
+    clReleaseProgram(p); /* the kernel holds it */
+    return k;
+}
+
+/* Shared memory is what earlier groups left there, and what a kernel reads of it before it has
+ * written it hangs on which core ran which group: this leaves NaNs that are wild indices too. */
+static inline void opencl_litter(Opencl *cl)
+{
+    enum { WORDS = 48 * 1024 / 4, GROUPS = 64, ITEMS = 64 };
+    size_t global = GROUPS * ITEMS, local = ITEMS;
+    cl_uint n = WORDS;
+    assert_int_equal(clSetKernelArg(cl->litter, 0, WORDS * sizeof n, NULL), CL_SUCCESS);
+    assert_int_equal(clSetKernelArg(cl->litter, 1, sizeof n, &n), CL_SUCCESS);
+    assert_int_equal(
+        clEnqueueNDRangeKernel(cl->queue, cl->litter, 1, NULL, &global, &local, 0, NULL, NULL),
+        CL_SUCCESS);
+}
 
 /* false: no platform or device. */
 static inline bool opencl_open(Opencl *cl)
@@ -25,11 +55,13 @@ static inline bool opencl_open(Opencl *cl)
         return false;
     cl->context = clCreateContext(NULL, 1, &cl->device, NULL, NULL, &err);
     cl->queue = err ? NULL : clCreateCommandQueue(cl->context, cl->device, 0, &err);
+    cl->litter = err ? NULL : opencl_litter_kernel(cl);
     return err == CL_SUCCESS;
 }
 
 static inline void opencl_close(Opencl *cl)
 {
+    clReleaseKernel(cl->litter);
     clReleaseCommandQueue(cl->queue);
     clReleaseContext(cl->context);
 }
@@ -152,6 +184,7 @@ static inline void opencl_run(Opencl *cl, cl_program p, const QnDeviceCall *call
                                                        (size_t)call->work_bytes, NULL, &err)
                                       : NULL;
     assert_int_equal(err, CL_SUCCESS);
+    opencl_litter(cl);
     opencl_launch(cl, p, call->kernel, call->n_groups, m, n_mem, call);
     if (call->then)
         opencl_launch(cl, p, call->then, call->then_groups, m, n_mem, call);

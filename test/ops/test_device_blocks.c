@@ -291,6 +291,11 @@ static const Block conv_dx_blocks[] = {
         .n_in = 2,
         CONV_OF(({ 4, { 2, 8, 9, 9 } }), .strides = { 2, { 2, 3 } }, .pads = { 4, { 0, 1, 0, 1 } },
                 .groups = 1) } },
+    { "conv_dx_tile", /* those of remainder 0 meet none: the first group reads nothing */
+      { .in = { { 3, { 1, 9, 6 } }, { 3, { 9, 16, 1 } } },
+        .n_in = 2,
+        CONV_OF(({ 3, { 1, 16, 10 } }), .strides = { 1, { 2 } }, .pads = { 2, { 1, 1 } },
+                .groups = 1) } },
     { "conv_dx_tile", /* a dilation that shares a factor with the stride */
       { .in = { { 4, { 1, 18, 4, 3 } }, { 4, { 18, 8, 3, 3 } } },
         .n_in = 2,
