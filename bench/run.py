@@ -29,6 +29,7 @@ IMAGES = re.compile("conv|resnet|fmnist|memory")
 HEAVY = re.compile("resnet50|gpt2|adamw|block")
 ALLOCATOR = "dirty_decay_ms:-1,muzzy_decay_ms:-1"
 TIMEOUT_S = 1800
+LONG_S = 0.004  # a run of Quern's; where it takes longer, all threads are taken and fewer not tried
 
 
 def parse():
@@ -217,7 +218,7 @@ class Bench:
                 self.peers.pop(key).close()
 
     def row(self, row):
-        """All sides once with each number of threads, then turns of the best ones."""
+        """All sides once with each number of threads, most first, then turns of the best ones."""
         better = max if row["higher_is_better"] else min
         counts = self.o.thread_counts[-1:] if row["once"] else self.o.thread_counts
         values, limits, quern = {}, [], {}
@@ -231,16 +232,18 @@ class Bench:
                 values.setdefault((side, threads), []).append(m["value"])
                 if m.get("limit"):
                     limits.append(m["limit"])
+            return m and m.get("runs")
 
         def best(side):
             known = [k for k in values if k[0] == side]
             return better(known, key=lambda k: statistics.median(values[k]), default=None)
 
         sides = ["quern", *self.modes(row)]
-        for threads in counts:
+        for threads in reversed(counts):
             self.tune(row["name"], threads)
-            for side in sides:
-                turn(side, threads)
+            runs = [turn(side, threads) for side in sides]  # of Quern first
+            if runs[0] and self.o.seconds / runs[0] > LONG_S:
+                break  # fewer threads are only faster where a run is short
         eager = better((k for k in map(best, ["eager", "channels_last"]) if k),
                        key=lambda k: statistics.median(values[k]), default=None)
         chosen = [k for k in [best("quern"), eager, best("compile")] if k]

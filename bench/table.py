@@ -48,7 +48,8 @@ def about(s):
            f"PyTorch {s['torch'] or 'left out'}",
            f"measured limits (instruction set {next(iter(s['peaks'].values()))['isa']}): {peaks}",
            f"turns: {s['rounds']} of {s['seconds']} s each, threads "
-           f"{' or '.join(map(str, s['threads']))}, whichever is faster for each side",
+           f"{' or '.join(map(str, s['threads']))}, whichever is faster for each side (the most where "
+           "a run takes over 4 ms)",
            f"PyTorch's allocator (but for the row of memory): {s['allocator']}; Quern's: one "
            "planned block, no allocation in a step"]
     if s["cpu_time"]:
