@@ -185,6 +185,10 @@ typedef struct QnDeviceCall {
      * can be read behind it where they are 0. */
     bool has_work;
     int64_t work_bytes;
+    /* Of operators with a body (rt/devtext_product.c): the text sees the result's axes as three
+     * runs of them, of which the second and third begin at run[0] and run[1]. A bias ends at axis
+     * `bias_axis` of the result. */
+    int run[2], bias_axis;
     int n_arg;
     struct {
         bool is_float; /* float; otherwise a 64-bit integer */

@@ -33,15 +33,19 @@ QN_SCALAR float conv_sum(QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w, qn_lo
     return s;
 }
 
+/* What becomes of the sum v for element `cell` of channel `channel` of y's image `image`. */
+#define CONV_PUT(v)      qn_store(y, (image * m + channel) * windows + cell, v)
+#define CONV_PUT_BIAS(v) CONV_PUT((v) + qn_load(bias, channel))
+
 /* A group: 256 elements of one plane of y. */
-#define CONV_DIRECT(BIAS)                                                                          \
-    qn_long blocks = (o0 * o1 * o2 + 255) / 256, plane = qn_group() / blocks;                      \
-    qn_long i = qn_group() % blocks * 256 + qn_lid();                                              \
-    if (i < o0 * o1 * o2)                                                                          \
-        qn_store(y, plane *o0 *o1 *o2 + i,                                                         \
-                 conv_sum(x, w, plane, (int)i, n, c, m, groups, i0, i1, i2, k0, k1, k2, o0, o1,    \
-                          o2, s0, s1, s2, p0, p1, p2, d0, d1, d2) +                                \
-                     BIAS);
+#define CONV_DIRECT(PUT)                                                                           \
+    const qn_long windows = o0 * o1 * o2, blocks = (windows + 255) / 256;                          \
+    const qn_long plane = qn_group() / blocks, image = plane / m, channel = plane % m;             \
+    const qn_long cell = qn_group() % blocks * 256 + qn_lid();                                     \
+    if (cell < windows) {                                                                          \
+        PUT(conv_sum(x, w, plane, (int)cell, n, c, m, groups, i0, i1, i2, k0, k1, k2, o0, o1, o2,  \
+                     s0, s1, s2, p0, p1, p2, d0, d1, d2));                                         \
+    }
 
 /* y as a product of blocks: 64 R channels of one group by 64 windows, folded over k, a channel of x
  * and a tap. */
@@ -56,9 +60,9 @@ QN_SCALAR float conv_sum(QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w, qn_lo
 #define CONV_FETCH_W(k, side)                                                                      \
     qn_tile_fetch(va, ROWS, w, group *mg *depth, row0, mg, depth, k, depth, 1)
 #define CONV_FETCH_X(side)                                                                         \
-    qn_conv_fetch(vb, false, x, base, at + 16 * (side), cell + 48 * (side), col < cols, e, g, h,   \
-                  (int)i0, (int)i1, (int)i2)
-#define CONV_TILE(R, BIAS)                                                                         \
+    qn_conv_fetch(vb, x, base, at + 16 * (side), cell + 48 * (side), col < cols, e, g, h, (int)i0, \
+                  (int)i1, (int)i2)
+#define CONV_TILE(R, PUT)                                                                          \
     enum { ROWS = R };                                                                             \
     CONV_SHARED(R)                                                                                 \
     const int lid = qn_lid(), taps = (int)(k0 * k1 * k2);                                          \
@@ -71,36 +75,48 @@ QN_SCALAR float conv_sum(QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w, qn_lo
     const int g = o / (int)o2 % (int)o1 * (int)s1 - (int)p1, h = o % (int)o2 * (int)s2 - (int)p2;  \
     const qn_long base = (col / windows * c + group * (c / groups)) * cells;                       \
     CONV_PRODUCT(R, 0, depth, CONV_DECODE, CONV_FETCH_W, true, CONV_FETCH_X, false)                \
-    for (int i = 0; i < 16 * R; i++) {                                                             \
+    TILE_EACH(i, 16 * R)                                                                           \
+    {                                                                                              \
         qn_long row = row0 + i / 16 * 64 + TILE_Y + i / 4 % 4, z = col0 + TILE_X + i % 4;          \
-        if (row < mg && z < cols)                                                                  \
-            qn_store(y, (z / windows * m + group * mg + row) * windows + z % windows,              \
-                     acc[i] + BIAS);                                                               \
+        if (row < mg && z < cols) {                                                                \
+            const qn_long image = qn_div(z, windows), channel = group * mg + row;                  \
+            const qn_long cell = z - image * windows;                                              \
+            PUT(acc[i]);                                                                           \
+        }                                                                                          \
     }
 
+#ifdef QN_BODY_RUN /* of conv_map: rt/devtext_product.c */
+#define CONV_PUT_MAP(v) QN_BODY_RUN(v, image, channel, cell, m, windows)
+QN_KERNEL conv_direct_map(QN_BODY_OUT, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                          QN_BODY_IN CONV_ARGS){ CONV_DIRECT(CONV_PUT_MAP) }
+
+QN_KERNEL conv_tile_map(QN_BODY_OUT, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                        QN_BODY_IN CONV_ARGS){ CONV_TILE(1, CONV_PUT_MAP) }
+
+QN_KERNEL conv_wide_map(QN_BODY_OUT, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                        QN_BODY_IN CONV_ARGS){ CONV_TILE(2, CONV_PUT_MAP) }
+#else
 QN_KERNEL conv_direct(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
-                      CONV_ARGS){ CONV_DIRECT(0.0f) }
+                      CONV_ARGS){ CONV_DIRECT(CONV_PUT) }
 
-QN_KERNEL
-    conv_direct_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
-                     QN_GLOBAL const QN_T *bias, CONV_ARGS){ CONV_DIRECT(qn_load(bias, plane % m)) }
-
-#define CONV_BIAS qn_load(bias, group *mg + row)
+QN_KERNEL conv_direct_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
+                           QN_GLOBAL const QN_T *bias, CONV_ARGS){ CONV_DIRECT(CONV_PUT_BIAS) }
 
 QN_KERNEL conv_tile(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
-                    CONV_ARGS){ CONV_TILE(1, 0.0f) }
+                    CONV_ARGS){ CONV_TILE(1, CONV_PUT) }
 
 QN_KERNEL conv_tile_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
-                         QN_GLOBAL const QN_T *bias, CONV_ARGS){ CONV_TILE(1, CONV_BIAS) }
+                         QN_GLOBAL const QN_T *bias, CONV_ARGS){ CONV_TILE(1, CONV_PUT_BIAS) }
 
 QN_KERNEL conv_wide(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
-                    CONV_ARGS){ CONV_TILE(2, 0.0f) }
+                    CONV_ARGS){ CONV_TILE(2, CONV_PUT) }
 
 QN_KERNEL conv_wide_bias(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *w,
                          QN_GLOBAL const QN_T *bias, CONV_ARGS)
 {
-    CONV_TILE(2, CONV_BIAS)
+    CONV_TILE(2, CONV_PUT_BIAS)
 }
+#endif
 #endif
 
 #ifdef QN_HOST
@@ -176,21 +192,11 @@ static void conv_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 
 static QnStatus conv_call(const QnNode *n, QnDeviceCall *c)
 {
-    static const char *const kernels[][2] = { { "conv_direct", "conv_direct_bias" },
-                                              { "conv_tile", "conv_tile_bias" },
-                                              { "conv_wide", "conv_wide_bias" } };
-    enum { FEW = 8 }; /* channels, of which a block of 64 would be mostly empty */
+    static const char *const kernels[][3] = { { "conv_direct", "conv_tile", "conv_wide" },
+                                              { "conv_direct_bias", "conv_tile_bias",
+                                                "conv_wide_bias" } };
     QnConvGeom g = conv_geom(n);
-    int64_t windows = g.w.out[0] * g.w.out[1] * g.w.out[2], mg = g.m / QN_MAX(g.groups, 1);
-    int wide = mg < FEW ? 0 : mg <= 64 ? 1 : 2;
-    QN_TRY(qn_window_conv_device("conv", &g));
-    *c = (QnDeviceCall){ .kernel = kernels[wide][conv_has_bias(n)],
-                         .n_groups = g.n * g.m * ((windows + QN_GROUP - 1) / QN_GROUP),
-                         .group_size = QN_GROUP };
-    if (wide)
-        c->n_groups = g.groups * ((mg + 64 * wide - 1) / (64 * wide)) * ((g.n * windows + 63) / 64);
-    qn_window_conv_args(c, &g);
-    return QN_OK;
+    return qn_window_conv_call("conv", &g, kernels[conv_has_bias(n)], c);
 }
 
 static const QnSample conv_samples[] = {

@@ -3,36 +3,171 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* One work group a weight: each item a strided share of the windows, then a tree. */
-QN_KERNEL conv_dw_direct(QN_GLOBAL QN_T *dw, QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *x,
-                         qn_long n, qn_long c, qn_long m, qn_long groups, qn_long i0, qn_long i1,
-                         qn_long i2, qn_long k0, qn_long k1, qn_long k2, qn_long o0, qn_long o1,
-                         qn_long o2, qn_long s0, qn_long s1, qn_long s2, qn_long p0, qn_long p1,
-                         qn_long p2, qn_long d0, qn_long d1, qn_long d2)
-{
-    QN_SHARED float part[256];
-    qn_long i = qn_group(), taps = k0 * k1 * k2, cg = c / groups, windows = o0 * o1 * o2;
-    qn_long q = i % taps, f = i / taps / cg;
-    qn_long ch = f / (m / groups) * cg + i / taps % cg;
-    int lid = qn_lid(), size = qn_group_size();
-    float s = 0.0f;
-    for (qn_long j = lid; j < n * windows; j += size) {
-        qn_long b = j / windows, o = j % windows;
-        qn_long e = o / o2 / o1 * s0 - p0 + q / k2 / k1 * d0;
-        qn_long g = o / o2 % o1 * s1 - p1 + q / k2 % k1 * d1, h = o % o2 * s2 - p2 + q % k2 * d2;
-        if (e >= 0 && e < i0 && g >= 0 && g < i1 && h >= 0 && h < i2)
-            s += qn_load(dy, (b * m + f) * windows + o) *
-                 qn_load(x, (((b * c + ch) * i0 + e) * i1 + g) * i2 + h);
+#include "ops/tile.h"
+#include "ops/conv_tile.h"
+
+/* The windows of all images are cut into `splits` parts of `share` windows. With one part its sums
+ * are dw; else work, (splits, M, C/groups, k...), gets those of each, and conv_dw_sum adds them,
+ * `lanes` items a weight. */
+#define CONV_DW_ARGS CONV_ARGS, qn_long splits, qn_long share, qn_long lanes
+#define CONV_DW_PUT(number, i, v)                                                                  \
+    {                                                                                              \
+        if (splits > 1)                                                                            \
+            work[(number) * (m * (c / groups) * k0 * k1 * k2) + (i)] = v;                          \
+        else                                                                                       \
+            qn_store(dw, i, v);                                                                    \
     }
-    part[lid] = s;
+
+/* For groups of few weights. A work group: nine taps of one channel of dy and one of x over a
+ * part, each item a strided share of the windows, then a tree. */
+#define CONV_DW_TAPS 9
+QN_KERNEL conv_dw_direct(QN_GLOBAL QN_T *dw, QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *x,
+                         QN_GLOBAL float *work, CONV_DW_ARGS)
+{
+    QN_SHARED float part[256 * CONV_DW_TAPS];
+    QN_SHARED int tap[3 * CONV_DW_TAPS];
+    const int lid = qn_lid(), taps = (int)(k0 * k1 * k2);
+    const int chunks = (taps + CONV_DW_TAPS - 1) / CONV_DW_TAPS;
+    const int tap0 = (int)(qn_group() % chunks) * CONV_DW_TAPS;
+    const qn_long cg = c / groups, windows = o0 * o1 * o2, depth = n * windows;
+    const qn_long pair = qn_group() / chunks % (m * cg), number = qn_group() / chunks / (m * cg);
+    const qn_long f = pair / cg, ch = f / (m / groups) * cg + pair % cg;
+    const qn_long to = (number + 1) * share < depth ? (number + 1) * share : depth;
+    if (lid < CONV_DW_TAPS) { /* those beyond the last meet nothing */
+        int t = tap0 + lid;
+        tap[lid] = t < taps ? t / (int)k2 / (int)k1 * (int)d0 : -0x40000000;
+        tap[lid + CONV_DW_TAPS] = t / (int)k2 % (int)k1 * (int)d1;
+        tap[lid + 2 * CONV_DW_TAPS] = t % (int)k2 * (int)d2;
+    }
     QN_SYNC();
-    for (int half_size = size / 2; half_size > 0; half_size /= 2) {
-        if (lid < half_size)
-            part[lid] += part[lid + half_size];
+    float s[CONV_DW_TAPS];
+    for (int t = 0; t < CONV_DW_TAPS; t++)
+        s[t] = 0.0f;
+    if (number * share + lid < to) {
+        const qn_long images = 256 / windows, rest = 256 % windows;
+        qn_long image = (number * share + lid) / windows, o = (number * share + lid) % windows;
+        for (qn_long j = number * share + lid; j < to; j += 256) {
+            const float d = qn_load(dy, (image * m + f) * windows + o);
+            const int row = (int)o / (int)o2, h = ((int)o - row * (int)o2) * (int)s2 - (int)p2;
+            const int e = row / (int)o1 * (int)s0 - (int)p0, g = row % (int)o1 * (int)s1 - (int)p1;
+            const qn_long plane = (image * c + ch) * (i0 * i1 * i2);
+            for (int t = 0; t < CONV_DW_TAPS; t++) {
+                const int u = e + tap[t], v = g + tap[t + CONV_DW_TAPS];
+                const int z = h + tap[t + 2 * CONV_DW_TAPS];
+                if (u >= 0 && u < i0 && v >= 0 && v < i1 && z >= 0 && z < i2)
+                    s[t] += d * qn_load(x, plane + (u * i1 + v) * i2 + z);
+            }
+            image += images;
+            o += rest;
+            if (o >= windows) {
+                o -= windows;
+                image++;
+            }
+        }
+    }
+    for (int t = 0; t < CONV_DW_TAPS; t++)
+        part[256 * t + lid] = s[t];
+    QN_SYNC();
+    for (int h = 128; h > 0; h /= 2) {
+        for (int i = lid; i < h * CONV_DW_TAPS; i += 256)
+            part[i / h * 256 + i % h] += part[i / h * 256 + i % h + h];
         QN_SYNC();
     }
-    if (lid == 0)
-        qn_store(dw, i, part[0]);
+    if (lid < CONV_DW_TAPS && tap0 + lid < taps)
+        CONV_DW_PUT(number, pair * taps + tap0 + lid, part[256 * lid])
+}
+
+/* dw as a product of blocks: 64 R channels of dy by 64 columns, each a channel of x and a tap,
+ * folded over windows. */
+#define CONV_DW_DECODE(k, slot, side)                                                              \
+    {                                                                                              \
+        const qn_long image = qn_div(k, windows);                                                  \
+        const int o = (int)((k)-image * windows), row = o / (int)o2;                               \
+        at[16 * (side) + (slot)] = image * c * cells;                                              \
+        dy_at[16 * (side) + (slot)] = (k) < depth ? image * m * windows + o : -1;                  \
+        cell[48 * (side) + (slot)] =                                                               \
+            (k) < depth ? row / (int)o1 * (int)s0 - (int)p0 : -0x40000000;                         \
+        cell[48 * (side) + 16 + (slot)] = row % (int)o1 * (int)s1 - (int)p1;                       \
+        cell[48 * (side) + 32 + (slot)] = (o - row * (int)o2) * (int)s2 - (int)p2;                 \
+    }
+
+/* An item's 4 R numbers of the slice: four neighbours along k, as qn_tile_fetch's where it is deep,
+ * but k goes on from image to image. */
+TILE_FN void conv_dw_fetch(float *v, int R, QN_GLOBAL const QN_T *p, qn_long base, qn_long row0,
+                           qn_long rows, qn_long windows, QN_LOCAL const qn_long *at)
+{
+    int first = qn_lid() % 4 * 4;
+    for (int r = 0; r < R; r++) {
+        qn_long row = row0 + 64 * r + qn_lid() / 4, line = base + row * windows;
+        if ((windows & 3) == 0 && row < rows && at[first] >= 0) {
+            qn_tile_load4(v + 4 * r, p, line + at[first]);
+        } else {
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                bool in = row < rows && at[first + j] >= 0;
+                v[4 * r + j] = in ? qn_load(p, line + at[first + j]) : 0.0f;
+            }
+        }
+    }
+}
+
+#define CONV_DW_FETCH_DY(k, side)                                                                  \
+    conv_dw_fetch(va, ROWS, dy, group *mg *windows, row0, mg, windows, dy_at + 16 * (side))
+#define CONV_DW_FETCH_X(side)                                                                      \
+    qn_conv_fetch_deep(vb, x, at + 16 * (side), cell + 48 * (side), column_at, column, (int)i0,    \
+                       (int)i1, (int)i2)
+#define CONV_DW_TILE(R)                                                                            \
+    enum { ROWS = R };                                                                             \
+    CONV_SHARED(R) QN_SHARED qn_long dy_at[32], column_at[64];                                     \
+    QN_SHARED int column[192];                                                                     \
+    const int lid = qn_lid(), taps = (int)(k0 * k1 * k2);                                          \
+    const qn_long mg = m / groups, cg = c / groups, cols = cg * taps, cells = i0 * i1 * i2;        \
+    const qn_long windows = o0 * o1 * o2, depth = n * windows;                                     \
+    const qn_long tiles = (mg + 64 * R - 1) / (64 * R), blocks = (cols + 63) / 64;                 \
+    const qn_long row0 = qn_group() % tiles * (64 * R), col0 = qn_group() / tiles % blocks * 64;   \
+    const qn_long group = qn_group() / tiles / blocks % groups;                                    \
+    const qn_long number = qn_group() / tiles / blocks / groups, from = number * share;            \
+    const qn_long to = from + share < depth ? from + share : depth;                                \
+    if (lid < 64) {                                                                                \
+        const int q = (int)col0 + lid, t = q % taps, row = t / (int)k2;                            \
+        column_at[lid] = (group * cg + q / taps) * cells;                                          \
+        column[lid] = q < cols ? row / (int)k1 * (int)d0 : -0x40000000;                            \
+        column[lid + 64] = row % (int)k1 * (int)d1;                                                \
+        column[lid + 128] = t % (int)k2 * (int)d2;                                                 \
+    }                                                                                              \
+    CONV_PRODUCT(R, from, to, CONV_DW_DECODE, CONV_DW_FETCH_DY, true, CONV_DW_FETCH_X, true)       \
+    TILE_EACH(i, 16 * R)                                                                           \
+    {                                                                                              \
+        qn_long row = row0 + i / 16 * 64 + TILE_Y + i / 4 % 4, z = col0 + TILE_X + i % 4;          \
+        if (row < mg && z < cols) {                                                                \
+            CONV_DW_PUT(number, (group * mg + row) * cols + z, acc[i])                             \
+        }                                                                                          \
+    }
+
+QN_KERNEL conv_dw_tile(QN_GLOBAL QN_T *dw, QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *x,
+                       QN_GLOBAL float *work, CONV_DW_ARGS){ CONV_DW_TILE(1) }
+
+QN_KERNEL conv_dw_wide(QN_GLOBAL QN_T *dw, QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *x,
+                       QN_GLOBAL float *work, CONV_DW_ARGS){ CONV_DW_TILE(2) }
+
+QN_KERNEL conv_dw_sum(QN_GLOBAL QN_T *dw, QN_GLOBAL const QN_T *dy, QN_GLOBAL const QN_T *x,
+                      QN_GLOBAL const float *work, CONV_DW_ARGS)
+{
+    QN_SHARED float part[256];
+    const int lid = qn_lid(), width = 256 / (int)lanes, lane = lid / width;
+    const qn_long i = qn_group() * width + lid % width, count = m * (c / groups) * k0 * k1 * k2;
+    float s = 0.0f;
+    for (qn_long p = lane; p < splits && i < count; p += lanes)
+        s += work[p * count + i];
+    part[lid] = s;
+    QN_SYNC();
+    for (int h = (int)lanes / 2; h > 0; h /= 2) {
+        if (lane < h)
+            part[lid] += part[lid + h * width];
+        QN_SYNC();
+    }
+    if (lane == 0 && i < count)
+        qn_store(dw, i, part[lid]);
 }
 #endif
 
@@ -93,13 +228,55 @@ static void conv_dw_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx
     dx[1] = qn_conv_dx(g, n->in[0], dy[0], conv, &n->in[1]->type.shape);
 }
 
+/* Of long sums many parts, so that `groups` work groups a part fill a large GPU: each of a multiple
+ * of `unit` windows, `least` at least, so that reading its sums again is little. */
+static void conv_dw_split(QnDeviceCall *c, int64_t groups, int64_t depth, int64_t unit,
+                          int64_t least, int64_t weights)
+{
+    enum { FULL = 512, LANES = 32, EACH = 4 };
+    int64_t most = groups ? FULL / groups : 1, lanes = 1;
+    int64_t splits = QN_MAX(QN_MIN(most, depth / least), 1);
+    int64_t share = QN_MAX((depth + splits - 1) / splits, 1);
+    share = (share + unit - 1) / unit * unit;
+    splits = QN_MAX((depth + share - 1) / share, 1);
+    while (lanes < LANES && lanes * EACH < splits)
+        lanes *= 2;
+    c->n_groups = groups * splits;
+    c->group_size = QN_GROUP;
+    c->has_work = true;
+    if (splits > 1) {
+        int64_t width = QN_GROUP / lanes;
+        c->then = "conv_dw_sum";
+        c->then_groups = (weights + width - 1) / width;
+        c->work_bytes = splits * weights * 4;
+    }
+    qn_device_int(c, splits);
+    qn_device_int(c, share);
+    qn_device_int(c, lanes);
+}
+
 static QnStatus conv_dw_call(const QnNode *n, QnDeviceCall *c)
 {
+    enum { TAPS = 9, SLICE = 16 }; /* as in the text */
     QnConvGeom g = conv_dw_geom(n);
-    *c = (QnDeviceCall){ .kernel = "conv_dw_direct",
-                         .n_groups = qn_shape_count(&n->out[0].type.shape),
-                         .group_size = QN_GROUP };
+    int64_t mg = g.m / g.groups, cg = g.c / g.groups, depth = g.n, taps = 1;
+    QN_TRY(qn_window_conv_device("conv_dw", &g));
+    for (int d = 0; d < 3; d++) {
+        depth *= g.w.out[d];
+        taps *= g.w.k[d];
+    }
+    int64_t rows = QN_MAX(qn_window_conv_rows(mg), 1), weights = g.m * cg * taps;
+    int64_t blocks = g.groups * ((mg + 64 * rows - 1) / (64 * rows)) * ((cg * taps + 63) / 64);
+    bool empty = 8 * weights < 64 * 64 * rows * blocks; /* the most of what blocks would hold */
+    *c = (QnDeviceCall){ .kernel = empty      ? "conv_dw_direct"
+                                   : rows > 1 ? "conv_dw_wide"
+                                              : "conv_dw_tile" };
     qn_window_conv_args(c, &g);
+    if (empty)
+        conv_dw_split(c, g.m * cg * ((taps + TAPS - 1) / TAPS), depth, QN_GROUP, 8 * QN_GROUP,
+                      weights);
+    else
+        conv_dw_split(c, blocks, depth, SLICE, 16 * SLICE, weights);
     return QN_OK;
 }
 

@@ -72,7 +72,7 @@ QN_KERNEL conv_dx_direct(QN_GLOBAL QN_T *dx, QN_GLOBAL const QN_T *dy, QN_GLOBAL
         va[i] = in ? qn_load(w, group * mg * cg * k0 * k1 * k2 + to + row * k0 * k1 * k2) : 0.0f;  \
     }
 #define CONV_DX_FETCH_DY(side)                                                                     \
-    qn_conv_fetch(vb, false, dy, base, at + 16 * (side), cell + 48 * (side), col < cols,           \
+    qn_conv_fetch(vb, dy, base, at + 16 * (side), cell + 48 * (side), col < cols,                  \
                   start0 + o / places2 / places1, start1 + o / places2 % places1,                  \
                   start2 + o % places2, (int)o0, (int)o1, (int)o2)
 #define CONV_DX_TILE(R)                                                                            \
@@ -92,9 +92,9 @@ QN_KERNEL conv_dx_direct(QN_GLOBAL QN_T *dx, QN_GLOBAL const QN_T *dy, QN_GLOBAL
     const qn_long col0 = block / tiles / groups * 64, col = col0 + lid % 64;                       \
     const qn_long base = (col / places * m + group * mg) * windows;                                \
     const int o = (int)(col % places);                                                             \
-    CONV_PRODUCT(R, 0, depth, if (taps > 0) CONV_DX_DECODE, CONV_DX_FETCH_W, false,                \
-                 CONV_DX_FETCH_DY, false)                                                          \
-    for (int i = 0; i < 16 * R; i++) {                                                             \
+    CONV_PRODUCT(R, 0, depth, CONV_DX_DECODE, CONV_DX_FETCH_W, false, CONV_DX_FETCH_DY, false)     \
+    TILE_EACH(i, 16 * R)                                                                           \
+    {                                                                                              \
         qn_long row = row0 + i / 16 * 64 + TILE_Y + i / 4 % 4, z = col0 + TILE_X + i % 4;          \
         int q = (int)(z % places), a = q / places2 / places1 * (int)s0 + r0;                       \
         int b = q / places2 % places1 * (int)s1 + r1, d = q % places2 * (int)s2 + r2;              \
@@ -173,10 +173,9 @@ static void conv_dx_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx
 static QnStatus conv_dx_call(const QnNode *n, QnDeviceCall *c)
 {
     static const char *const kernels[] = { "conv_dx_direct", "conv_dx_tile", "conv_dx_wide" };
-    enum { FEW = 8 }; /* channels, of which a block of 64 would be mostly empty */
     QnConvGeom g = conv_dx_geom(n);
     int64_t cells = 1, places = 1, phases = 1, cg = g.c / QN_MAX(g.groups, 1);
-    int wide = cg < FEW ? 0 : cg <= 64 ? 1 : 2;
+    int wide = qn_window_conv_rows(cg);
     QN_TRY(qn_window_conv_device("conv_dx", &g));
     for (int d = 0; d < 3; d++) {
         cells *= g.w.in[d];

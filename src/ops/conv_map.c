@@ -62,11 +62,16 @@ static QnStatus conv_map_infer(QnInfer *c)
     return QN_OK;
 }
 
+static QnConvGeom conv_map_geom(const QnNode *n)
+{
+    return qn_window_conv(&((const Attr *)n->attr)->conv, &n->in[0]->type.shape,
+                          &n->in[1]->type.shape, &n->out[0].type.shape);
+}
+
 static QnCost conv_map_cost(const QnNode *n)
 {
     const Attr *a = n->attr;
-    QnConvGeom g = qn_window_conv(&a->conv, &n->in[0]->type.shape, &n->in[1]->type.shape,
-                                  &n->out[0].type.shape);
+    QnConvGeom g = conv_map_geom(n);
     double count = (double)qn_shape_count(&n->out[0].type.shape);
     QnCost c = { .flops = qn_window_conv_flops(&g) +
                           count * (qn_body_flops(a->body) + (a->bias ? 1 : 0)),
@@ -85,6 +90,18 @@ static void conv_map_lower(QnGraph *g, QnNode *n, QnValue **out)
     for (int i = n_conv; i < n->n_in; i++)
         in[1 + i - n_conv] = n->in[i];
     qn_body_emit(g, a->body, in, out);
+}
+
+static QnStatus conv_map_call(const QnNode *n, QnDeviceCall *c)
+{
+    static const char *const kernels[] = { "conv_direct_map", "conv_tile_map", "conv_wide_map" };
+    QnConvGeom g = conv_map_geom(n);
+    if (!qn_dtype_is_float(n->out[0].type.dtype))
+        return qn_fail(QN_EUNSUPPORTED, "conv_map: the device text is for floating point");
+    QN_TRY(qn_window_conv_call("conv_map", &g, kernels, c));
+    c->run[0] = c->bias_axis = 1;
+    c->run[1] = 2;
+    return QN_OK;
 }
 
 static const QnBody conv_map_relu = {
@@ -148,6 +165,8 @@ const QnOp qn_op_conv_map = {
     .infer = conv_map_infer,
     .cost = conv_map_cost,
     .lower = conv_map_lower,
+    .device = QN_TEXT(conv),
+    .call = conv_map_call,
     QN_SAMPLES(conv_map_samples),
 };
 #endif

@@ -39,8 +39,10 @@
     for (int i = 0; i < 16 * R * W; i++)                                                           \
         acc[i] = 0.0f;                                                                             \
     qn_tile_product(acc, R, W, ta, tb, a, ao, row0, m, am, ak, b, bo, col0, n, bn, bk, 0, k);      \
-    for (int i = 0; i < 4 * R; i++) {                                                              \
-        for (int j = 0; j < 4 * W; j++) {                                                          \
+    TILE_EACH(i, 4 * R)                                                                            \
+    {                                                                                              \
+        TILE_EACH(j, 4 * W)                                                                        \
+        {                                                                                          \
             qn_long row = row0 + i / 4 * 64 + TILE_Y + i % 4;                                      \
             qn_long col = col0 + j / 4 * 64 + TILE_X + j % 4;                                      \
             if (row < m && col < n) {                                                              \
@@ -150,9 +152,7 @@ QN_KERNEL matmul_spread(QN_GLOBAL QN_T *y, QN_GLOBAL const QN_T *bias, qn_long c
 }
 
 #ifdef QN_BODY_RUN /* of matmul_map: rt/devtext_product.c */
-#define MATMUL_PUT_MAP(v)                                                                          \
-    const qn_long line = batch * m + row, at = line * n + col;                                     \
-    QN_BODY_RUN(v, at, line, col)
+#define MATMUL_PUT_MAP(v) QN_BODY_RUN(v, batch, row, col, m, n)
 QN_KERNEL matmul_tile_map(QN_BODY_OUT, QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
                           QN_BODY_IN MATMUL_ARGS)
 {

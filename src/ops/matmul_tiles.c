@@ -38,7 +38,9 @@ QnStatus qn_matmul_tiles(const QnNode *n, bool trans_a, bool trans_b, const char
         batch *= y->dim[i];
     *c = (QnDeviceCall){ .kernel = kernel,
                          .n_groups = batch * ((rows + 63) / 64) * ((cols + 63) / 64),
-                         .group_size = QN_GROUP };
+                         .group_size = QN_GROUP,
+                         .run = { rank - 2, rank - 1 },
+                         .bias_axis = rank - 1 };
     batch_args(c, y->dim, rank, 1);
     batch_args(c, s[0], rank, 0);
     batch_args(c, s[1], rank, 0);

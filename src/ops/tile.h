@@ -14,7 +14,8 @@
 #define TILE_X         (qn_lid() % 16 * 4)
 
 #ifdef __OPENCL_VERSION__
-#define TILE_FN static inline /* inlined at every call, one kernel takes PoCL minutes */
+#define TILE_FN          static inline /* inlined at every call, one kernel takes PoCL minutes */
+#define TILE_EACH(i, to) for (int i = 0; i < (to); i++)
 TILE_FN void qn_tile_get4(float *v, QN_LOCAL const float *p)
 {
     for (int i = 0; i < 4; i++)
@@ -27,7 +28,10 @@ TILE_FN void qn_tile_load4(float *v, QN_GLOBAL const QN_T *p, qn_long i)
         v[j] = qn_load(p, i + j);
 }
 #else
-#define TILE_FN static __device__ __forceinline__
+#define TILE_FN          static __device__ __forceinline__
+/* Over numbers of acc, at a kernel's end: what is not unrolled, for a body of many maps, puts acc
+ * into memory. */
+#define TILE_EACH(i, to) _Pragma("unroll") for (int i = 0; i < (to); i++)
 TILE_FN void qn_tile_get4(float *v, QN_LOCAL const float *p)
 {
     float4 q = *(const float4 *)p;

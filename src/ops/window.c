@@ -1,6 +1,6 @@
 #include "ops/window.h"
 #include "ops/onnx_put.h"
-#include "ops/onnx_put.h"
+#include "ops/util.h"
 
 #include <string.h>
 
@@ -188,6 +188,28 @@ QnStatus qn_window_conv_device(const char *op, const QnConvGeom *g)
     if (fits && cells < most && windows < most && depth < most)
         return QN_OK;
     return qn_fail(QN_EUNSUPPORTED, "%s: device text counts the places of an image in 32 bits", op);
+}
+
+int qn_window_conv_rows(int64_t channels)
+{
+    enum { FEW = 8 };
+    return channels < FEW ? 0 : channels <= 64 ? 1 : 2;
+}
+
+QnStatus qn_window_conv_call(const char *op, const QnConvGeom *g, const char *const kernels[3],
+                             QnDeviceCall *c)
+{
+    int64_t windows = product(g->w.out), mg = g->m / g->groups;
+    int rows = qn_window_conv_rows(mg);
+    QN_TRY(qn_window_conv_device(op, g));
+    *c = (QnDeviceCall){ .kernel = kernels[rows],
+                         .n_groups = g->n * g->m * ((windows + QN_GROUP - 1) / QN_GROUP),
+                         .group_size = QN_GROUP };
+    if (rows)
+        c->n_groups =
+            g->groups * ((mg + 64 * rows - 1) / (64 * rows)) * ((g->n * windows + 63) / 64);
+    qn_window_conv_args(c, g);
+    return QN_OK;
 }
 
 void qn_window_conv_ref(const QnConvGeom *g, QnConvPart part, const double *x, const double *w,

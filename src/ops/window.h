@@ -84,6 +84,13 @@ double qn_window_conv_flops(const QnConvGeom *g);
 void qn_window_conv_args(QnDeviceCall *c, const QnConvGeom *g);
 /* Refuses what device text cannot count in 32 bits: places in one image or one window. */
 QnStatus qn_window_conv_device(const char *op, const QnConvGeom *g);
+/* How many times 64 channels of a group the blocks of device text have as rows: 0, so few that most
+ * of a block would be empty, 1 or 2. */
+int qn_window_conv_rows(int64_t channels);
+/* Launch of the convolution's device text: by kernels[0] where qn_window_conv_rows of its results'
+ * channels is 0, and so on. */
+QnStatus qn_window_conv_call(const char *op, const QnConvGeom *g, const char *const kernels[3],
+                             QnDeviceCall *c);
 /* A copy with empty lists written out, for convolutions of n_spatial axes. */
 QnConvAttr qn_window_conv_full(const QnConvAttr *a, int n_spatial);
 

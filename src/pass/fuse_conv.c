@@ -1,6 +1,7 @@
 /* Maps after a convolution whose result nobody else reads go into it, where the device has a kernel
- * for that: the result is then written once, as the maps leave it. It runs after the layouts are
- * decided, since kernels may take maps in one of them only. */
+ * for that, or runs the two in one by as good a kernel as the convolution alone: the result is then
+ * written once, as the maps leave it. It runs after the layouts are decided, since kernels may take
+ * maps in one of them only. */
 #include "ops/body.h"
 #include "ops/ops.h"
 #include "pass/pipeline.h"
@@ -26,7 +27,13 @@ static int find_conv(const QnNode *n, const int32_t *uses, int64_t known)
     return best;
 }
 
-/* NULL: the device has no kernel for the two in one. */
+static bool device_takes(const QnPipelineOptions *o, const QnNode *one, const QnNode *conv)
+{
+    return (o->keep && o->keep(o->keep_ctx, one)) ||
+           (o->prefers && o->prefers(o->keep_ctx, one, conv));
+}
+
+/* NULL: the device does not take the two in one. */
 static QnNode *emit(QnGraph *g, QnNode *n, int at, const QnPipelineOptions *o)
 {
     QnBodyOne one;
@@ -46,7 +53,7 @@ static QnNode *emit(QnGraph *g, QnNode *n, int at, const QnPipelineOptions *o)
     if (qn_value_is_poison(y))
         return NULL;
     y->type.layout = n->out[0].type.layout;
-    if (o->keep(o->keep_ctx, y->node))
+    if (device_takes(o, y->node, n->in[at]->node))
         return y->node;
     qn_graph_remove(g, y->node);
     return NULL;
@@ -54,7 +61,7 @@ static QnNode *emit(QnGraph *g, QnNode *n, int at, const QnPipelineOptions *o)
 
 QnStatus qn_pass_fuse_conv(QnGraph *g, const QnPipelineOptions *o)
 {
-    if (!o->keep)
+    if (!o->keep && !o->prefers)
         return QN_OK;
     qn_graph_number(g);
     const int32_t *uses = qn_graph_uses(g);

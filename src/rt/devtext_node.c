@@ -42,14 +42,14 @@ const char *qn_devtext_refuses(const QnNode *n)
     }
     if (!n->op->device || !n->op->call)
         return "its file has no device text";
-    if (qn_devbody_of(n)) {
-        QnStr text = { 0 };
-        QnStatus st = qn_devtext_product(n, &text);
-        qn_str_fini(&text);
-        if (st != QN_OK)
-            return "a map of it has no device text for these types or shapes";
-    }
-    return n->op->call(n, &call) == QN_OK ? NULL : "its device text does not cover this case";
+    if (n->op->call(n, &call) != QN_OK)
+        return "its device text does not cover this case";
+    if (!qn_devbody_of(n))
+        return NULL;
+    QnStr text = { 0 };
+    QnStatus st = qn_devtext_product(n, &text);
+    qn_str_fini(&text);
+    return st == QN_OK ? NULL : "a map of it has no device text for these types or shapes";
 }
 
 QnStatus qn_devtext_node(const QnNode *n, QnStr *text, QnDeviceCall *call, QnDtype *storage)

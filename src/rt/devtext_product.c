@@ -1,9 +1,10 @@
-/* Maps behind a product, for the kernel of its operator's text to run on each result while it is in
- * a register. Before the text stand the maps' functions and
- *   QN_BODY_OUT                     parameters for the outputs
- *   QN_BODY_IN                      parameters for the inputs behind the two operands
- *   QN_BODY_RUN(s, at, line, col)   stores what becomes of the product s, element `at` of the
- *                                   result, number `col` of its row number `line` */
+/* Maps behind a matrix product or a convolution, for the kernel of its operator's text to run on
+ * each result while it is in a register. Before the text stand the maps' functions and
+ *   QN_BODY_OUT                         parameters for the outputs
+ *   QN_BODY_IN                          parameters for the inputs behind the two operands
+ *   QN_BODY_RUN(s, i, j, k, nj, nk)     stores what becomes of the sum s, element (i, j, k) of the
+ *                                       result, seen as an array of (., nj, nk): batch, row and
+ *                                       column, or image, channel and place */
 #include "rt/devtext_impl.h"
 
 #include <string.h>
@@ -16,18 +17,36 @@ static bool flag(const QnNode *n, const char *name)
     return f && *(const bool *)((const char *)n->attr + f->offset);
 }
 
-/* Where an element of s lies that goes with element `at` of y; NULL: text cannot say. */
-static const char *place(const QnShape *s, const QnShape *y)
+/* Where the element of s lies that goes with element (i, j, k) of y, s ending at axis `last` of y;
+ * NULL: text cannot say, for s has a part of the axes of a run. */
+static const char *place(const QnShape *s, const QnShape *y, int last, const int run[2])
 {
-    bool same = s->rank == y->rank, line = same, row = true, one = true;
-    for (int k = 1; k <= s->rank; k++) {
-        QnDim d = s->dim[s->rank - k], of_y = k <= y->rank ? y->dim[y->rank - k] : -1;
-        one = one && d == 1;
-        row = row && d == (k == 1 ? of_y : 1);
-        line = line && d == (k == 1 ? 1 : of_y);
-        same = same && d == of_y;
+    static const char *const places[] = {
+        "0", "(k)", "(j)", "(j) * (nk) + (k)", "(i)", "(i) * (nk) + (k)", "(i) * (nj) + (j)", "at"
+    };
+    int reads = 0, lead = last + 1 - s->rank;
+    if (qn_shape_is_equal(s, y))
+        return places[7];
+    for (int r = 0; r < 3 && lead >= 0; r++) {
+        bool all = true, none = true;
+        for (int d = r ? run[r - 1] : 0; d < (r < 2 ? run[r] : y->rank); d++) {
+            QnDim n = d >= lead && d <= last ? s->dim[d - lead] : 1;
+            all = all && n == y->dim[d];
+            none = none && n == 1;
+        }
+        if (!all && !none)
+            return NULL;
+        reads = 2 * reads + !none;
     }
-    return same ? "at" : one ? "0" : row ? "col" : line ? "line" : NULL;
+    return lead < 0 ? NULL : places[reads];
+}
+
+/* Of the node's input i. */
+static const char *place_of(const QnNode *n, int i, const QnDeviceCall *c)
+{
+    const QnShape *y = &n->out[0].type.shape;
+    bool bias = i == OPERANDS && flag(n, "bias");
+    return place(&n->in[i]->type.shape, y, bias ? c->bias_axis : y->rank - 1, c->run);
 }
 
 /* The body's operands: the product, in the type of what is multiplied, then inputs. */
@@ -62,27 +81,30 @@ QnStatus qn_devtext_product(const QnNode *n, QnStr *text)
 {
     static const char end[] = " \\\n";
     int first = OPERANDS + flag(n, "bias");
-    const QnShape *y = &n->out[0].type.shape;
     const char *product = qn_dtype_name(n->in[0]->type.dtype);
     QnDevBody b;
+    QnDeviceCall call;
+    QN_TRY(n->op->call(n, &call));
     QN_TRY(read_body(n, first, &b));
     for (int i = OPERANDS; i < n->n_in; i++) {
-        if (!place(&n->in[i]->type.shape, y))
+        if (!place_of(n, i, &call))
             return qn_fail(QN_EUNSUPPORTED, "%s: device text broadcasts no such input",
                            n->op->name);
     }
     qn_devbody_functions(&b, text);
     print_parameters(n, text);
-    qn_str_add(text, "#define QN_BODY_RUN(s, at, line, col)");
+    qn_str_add(text, "#define QN_BODY_RUN(s, i, j, k, nj, nk)");
+    qn_str_add(text, end);
+    qn_str_add(text, "const qn_long at = ((i) * (nj) + (j)) * (nk) + (k);");
     qn_str_add(text, end);
     if (first > OPERANDS)
         qn_str_printf(text, "float v0 = s + qn_load_%s(x2, %s);", product,
-                      place(&n->in[OPERANDS]->type.shape, y));
+                      place_of(n, OPERANDS, &call));
     else
         qn_str_add(text, "float v0 = s;");
     qn_str_add(text, end);
     for (int i = first; i < n->n_in; i++) {
-        qn_devbody_load(&b, 1 + i - first, i, place(&n->in[i]->type.shape, y), text);
+        qn_devbody_load(&b, 1 + i - first, i, place_of(n, i, &call), text);
         qn_str_add(text, end);
     }
     qn_devbody_run(&b, end, text);

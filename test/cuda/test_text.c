@@ -3,6 +3,7 @@
 #include "cuda/device.h"
 
 #include "backend/device_batches.h"
+#include "backend/device_convs.h"
 #include "backend/device_folds.h"
 
 static bool have;
@@ -42,6 +43,18 @@ static void test_scatter_add(void **state)
 {
     (void)state;
     with_device(check_scatter_add);
+}
+
+static void test_maps_go_into_convolutions(void **state)
+{
+    (void)state;
+    with_device(check_conv_maps);
+}
+
+static void test_weights_of_convolutions(void **state)
+{
+    (void)state;
+    with_device(check_conv_dw);
 }
 
 static void test_many_steps_are_one_launch(void **state)

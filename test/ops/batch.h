@@ -11,8 +11,8 @@ typedef struct Item {
     Case c;
     QnDtype dtype; /* of the case */
     QnDeviceCall call;
-    char *map; /* text of a kernel that is printed for the node */
-    char kernel[32];
+    char *map; /* text of kernels that are printed for the node */
+    char prefix[16], kernel[48];
 } Item;
 
 typedef struct Batch {
@@ -40,7 +40,7 @@ static inline char *map_kernel(const QnNode *n, QnDeviceCall *call)
     return copy;
 }
 
-/* Likewise the macros of a body and the kernel of its operator's text that is for them. */
+/* Likewise the macros of a body and the kernels of its operator's text that are for them. */
 static inline char *product_kernel(const QnNode *n, QnDeviceCall *call)
 {
     QnStr text = { 0 };
@@ -62,22 +62,40 @@ static inline char *product_kernel(const QnNode *n, QnDeviceCall *call)
     return copy;
 }
 
-/* Samples of one text share the kernel; where there is none yet, it is made, unless `shared_only`.
- */
+/* Defines, or forgets, each kernel of a text as the prefix and its own name. */
+static inline void rename_kernels(const char *text, const char *prefix, bool define, QnStr *out)
+{
+    static const char word[] = "QN_KERNEL";
+    for (const char *at = text; (at = strstr(at, word));) {
+        at += strlen(word);
+        at += strspn(at, " \n");
+        int n = (int)strcspn(at, "(");
+        if (define)
+            qn_str_printf(out, "#define %.*s %s_%.*s\n", n, at, prefix, n, at);
+        else
+            qn_str_printf(out, "#undef %.*s\n", n, at);
+    }
+}
+
+/* Samples of one text share its kernels; where there are none yet, they are made, unless
+ * `shared_only`. */
 static inline bool name_map(Batch *b, Item *it, bool shared_only)
 {
-    for (int64_t i = 0; i < b->n; i++) {
-        if (b->items[i].map && !strcmp(b->items[i].map, it->map)) {
-            memcpy(it->kernel, b->items[i].kernel, sizeof it->kernel);
-            return true;
-        }
+    snprintf(it->prefix, sizeof it->prefix, "map_%lld", (long long)b->n);
+    bool seen = false;
+    for (int64_t i = 0; i < b->n && !seen; i++) {
+        seen = b->items[i].map && !strcmp(b->items[i].map, it->map);
+        if (seen)
+            memcpy(it->prefix, b->items[i].prefix, sizeof it->prefix);
     }
-    if (shared_only)
+    if (!seen && shared_only)
         return false;
-    snprintf(it->kernel, sizeof it->kernel, "map_%lld", (long long)b->n);
-    qn_str_printf(&b->text,
-                  "#define %s %s\n#define qn_map_at %s_at\n%s#undef %s\n#undef qn_map_at\n",
-                  it->call.kernel, it->kernel, it->kernel, it->map, it->call.kernel);
+    snprintf(it->kernel, sizeof it->kernel, "%s_%s", it->prefix, it->call.kernel);
+    if (seen)
+        return true;
+    rename_kernels(it->map, it->prefix, true, &b->text);
+    qn_str_printf(&b->text, "#define qn_map_at %s_at\n%s#undef qn_map_at\n", it->prefix, it->map);
+    rename_kernels(it->map, it->prefix, false, &b->text);
     return true;
 }
 
@@ -133,11 +151,11 @@ static inline bool is_left_out(const QnOp *op, int k, QnDtype f)
     return f != QN_DTYPE_F32 && ((op->samples[k].flags & QN_SAMPLE_F32_ONLY) || (op->map && k > 0));
 }
 
-/* The text of every operator, one after the other; matmul_map's is matmul's. */
+/* The text of every operator, one after the other; matmul_map's is matmul's, conv_map's conv's. */
 static inline void add_all_texts(QnStr *text)
 {
     for (int o = 0; o < QN_COUNT(all_ops); o++) {
-        if (all_ops[o]->device && all_ops[o] != &qn_op_matmul_map)
+        if (all_ops[o]->device && all_ops[o] != &qn_op_matmul_map && all_ops[o] != &qn_op_conv_map)
             qn_str_add(text, all_ops[o]->device);
     }
 }

@@ -2,6 +2,7 @@
  * have: several blocks and partly filled ones, each kernel that .call may choose. timeout: 900 */
 #include "ops/harness.h"
 #include "ops/heads.h"
+#include "rt/devtext.h"
 
 /* The operator's node on these inputs, by the kernel of this name. */
 typedef struct Block {
@@ -28,7 +29,38 @@ static int group_teardown(void **state)
     return 0;
 }
 
-static int check_block(const QnOp *op, cl_program p, const Block *b, QnDtype f)
+/* The one last built. */
+typedef struct Program {
+    QnStr text;
+    cl_program p;
+} Program;
+
+static void program_free(Program *last)
+{
+    if (last->p)
+        clReleaseProgram(last->p);
+    qn_str_fini(&last->text);
+    *last = (Program){ 0 };
+}
+
+/* The node's program, which may be the last one. */
+static void program_for(Program *last, const QnNode *n, QnDeviceCall *call, QnDtype f)
+{
+    Program mine = { 0 };
+    QnDtype storage;
+    assert_ok(qn_devtext_node(n, &mine.text, call, &storage));
+    assert_int_equal(storage, f);
+    if (last->p && !strcmp(qn_str_text(&last->text), qn_str_text(&mine.text))) {
+        qn_str_fini(&mine.text);
+        return;
+    }
+    program_free(last);
+    mine.p = opencl_build(&cl, n->op->name, qn_str_text(&mine.text), f);
+    assert_non_null(mine.p);
+    *last = mine;
+}
+
+static int check_block(const QnOp *op, Program *last, const Block *b, QnDtype f)
 {
     QnOp mine = *op; /* with a sample of ours */
     Case c;
@@ -39,12 +71,12 @@ static int check_block(const QnOp *op, cl_program p, const Block *b, QnDtype f)
     mine.tol.f32 = QN_MAX(mine.tol.f32, 3e-5);
     case_open(&c, &mine, 0, f);
     snprintf(c.name, sizeof c.name, "%s %s", b->kernel, qn_dtype_name(f));
-    assert_ok(mine.call(c.node, &call));
+    program_for(last, c.node, &call, f);
     assert_string_equal(call.kernel, b->kernel);
     case_outputs(&c, got);
     case_outputs(&c, want);
     case_run(&c, want);
-    opencl_run(&cl, p, &call, &c, got);
+    opencl_run(&cl, last->p, &call, &c, got);
     int bad = 0;
     for (int i = 0; i < c.node->n_out; i++) {
         int64_t n = value_count(&c.node->out[i]);
@@ -67,11 +99,10 @@ static void check_blocks(const QnOp *op, const Block *b, int n)
     if (!have)
         skip_because("no OpenCL device (Debian: pocl-opencl-icd)");
     for (int t = 0; t < QN_COUNT(types); t++) {
-        cl_program p = opencl_build(&cl, op->name, op->device, types[t]);
-        assert_non_null(p);
+        Program last = { 0 };
         for (int i = 0; i < n; i++)
-            bad += check_block(op, p, &b[i], types[t]);
-        clReleaseProgram(p);
+            bad += check_block(op, &last, &b[i], types[t]);
+        program_free(&last);
     }
     assert_int_equal(bad, 0);
 }
@@ -269,7 +300,63 @@ static void test_conv(void **state)
     check_blocks(&qn_op_conv, conv_blocks, QN_COUNT(conv_blocks));
 }
 
-typedef struct ConvDxAttr { /* as ops/conv_dx.c has it */
+typedef struct ConvMapAttr { /* as ops/conv_map.c has it */
+    QnConvAttr conv;
+    bool bias;
+    const QnBody *body;
+} ConvMapAttr;
+
+/* A gate, a residual sum, a ReLU. */
+static const QnBody conv_map_body = {
+    .n_in = 3,
+    .n_instr = 3,
+    .n_out = 1,
+    .instr = (const QnBodyInstr[]){ { .op = &qn_op_mul, .arg = { 0, 1 } },
+                                    { .op = &qn_op_add, .arg = { 3, 2 } },
+                                    { .op = &qn_op_relu, .arg = { 4 } } },
+    .out = (const int[]){ 2 },
+};
+
+#define CONV_MAP(...)                                                                              \
+    .attr = &(ConvMapAttr)                                                                         \
+    {                                                                                              \
+        { __VA_ARGS__ }, true, &conv_map_body                                                      \
+    }
+
+/* All of one program: a gate for each channel of each image, a sum of whole images. */
+static const Block conv_map_blocks[] = {
+    { "conv_tile_map",
+      { .in = { { 4, { 2, 10, 9, 13 } },
+                { 4, { 20, 10, 3, 3 } },
+                { 1, { 20 } },
+                { 4, { 2, 20, 1, 1 } },
+                { 4, { 2, 20, 9, 13 } } },
+        .n_in = 5,
+        CONV_MAP(.pads = { 4, { 1, 1, 1, 1 } }, .groups = 1) } },
+    { "conv_wide_map",
+      { .in = { { 4, { 3, 6, 9, 8 } },
+                { 4, { 150, 3, 2, 3 } },
+                { 1, { 150 } },
+                { 4, { 3, 150, 1, 1 } },
+                { 4, { 3, 150, 8, 3 } } },
+        .n_in = 5,
+        CONV_MAP(.strides = { 2, { 1, 2 } }, .groups = 2) } },
+    { "conv_direct_map",
+      { .in = { { 4, { 2, 6, 20, 17 } },
+                { 4, { 6, 1, 3, 3 } },
+                { 1, { 6 } },
+                { 4, { 2, 6, 1, 1 } },
+                { 4, { 2, 6, 20, 17 } } },
+        .n_in = 5,
+        CONV_MAP(.pads = { 4, { 1, 1, 1, 1 } }, .groups = 6) } },
+};
+
+static void test_conv_map(void **state)
+{
+    check_blocks(&qn_op_conv_map, conv_map_blocks, QN_COUNT(conv_map_blocks));
+}
+
+typedef struct ConvDxAttr { /* as ops/conv_dx.c and ops/conv_dw.c have it */
     QnConvAttr conv;
     QnDims dims;
 } ConvDxAttr;
@@ -315,4 +402,35 @@ static const Block conv_dx_blocks[] = {
 static void test_conv_dx(void **state)
 {
     check_blocks(&qn_op_conv_dx, conv_dx_blocks, QN_COUNT(conv_dx_blocks));
+}
+
+/* Sums in several parts, and one; images of which four do not divide the windows. */
+static const Block conv_dw_blocks[] = {
+    { "conv_dw_tile",
+      { .in = { { 4, { 3, 20, 16, 14 } }, { 4, { 3, 10, 16, 14 } } },
+        .n_in = 2,
+        CONV_OF(({ 4, { 20, 10, 3, 3 } }), .pads = { 4, { 1, 1, 1, 1 } }, .groups = 1) } },
+    { "conv_dw_tile",
+      { .in = { { 4, { 30, 30, 7, 5 } }, { 4, { 30, 30, 14, 11 } } },
+        .n_in = 2,
+        CONV_OF(({ 4, { 30, 15, 3, 2 } }), { 2, { 2, 2 } }, { 4, { 1, 0, 0, 1 } }, { 2, { 1, 2 } },
+                2) } },
+    { "conv_dw_wide",
+      { .in = { { 5, { 2, 150, 3, 5, 5 } }, { 5, { 2, 5, 4, 6, 5 } } },
+        .n_in = 2,
+        CONV_OF(({ 5, { 150, 5, 2, 2, 3 } }), .pads = { 6, { 0, 0, 1, 0, 0, 1 } }, .groups = 1) } },
+    { "conv_dw_direct", /* more taps than a group takes */
+      { .in = { { 4, { 13, 6, 19, 18 } }, { 4, { 13, 6, 19, 18 } } },
+        .n_in = 2,
+        CONV_OF(({ 4, { 6, 1, 5, 3 } }), .pads = { 4, { 2, 1, 2, 1 } }, .groups = 6) } },
+    { "conv_dw_direct",
+      { .in = { { 4, { 2, 8, 10, 9 } }, { 4, { 2, 6, 20, 17 } } },
+        .n_in = 2,
+        CONV_OF(({ 4, { 8, 3, 3, 3 } }), .strides = { 2, { 2, 2 } }, .pads = { 4, { 1, 1, 1, 1 } },
+                .groups = 2) } },
+};
+
+static void test_conv_dw(void **state)
+{
+    check_blocks(&qn_op_conv_dw, conv_dw_blocks, QN_COUNT(conv_dw_blocks));
 }

@@ -169,6 +169,47 @@ static void test_groups_of_a_transformer(void **state)
     check_model(true);
 }
 
+/* However many maps stand behind a product, its sums stay in registers: local memory would be read
+ * and written in its innermost loop. */
+static void test_bodies_leave_sums_in_registers(void **state)
+{
+    static const QnOp *const maps[] = { &qn_op_gelu_tanh, &qn_op_sigmoid, &qn_op_erf, &qn_op_silu,
+                                        &qn_op_tanh };
+    enum { N = QN_COUNT(maps) };
+    QnBodyInstr instr[N];
+    for (int i = 0; i < N; i++)
+        instr[i] = (QnBodyInstr){ .op = maps[i], .arg = { i }, .dtype = QN_DTYPE_F32 };
+    const QnBody body = {
+        .n_in = 1, .n_instr = N, .n_out = 1, .instr = instr, .out = (const int[]){ N - 1 }
+    };
+    if (!nv.lib || !nvrtc_knows(&nv, 90))
+        skip_because("no libnvrtc that knows sm_90");
+    QnGraph *g = qn_graph_new();
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(1, 8, 9, 9));
+    QnValue *w = qn_input(g, "w", QN_DTYPE_F32, &QN_SHAPE(100, 8, 3, 3));
+    QnValue *a = qn_input(g, "a", QN_DTYPE_F32, &QN_SHAPE(100, 100));
+    const QnNode *nodes[2];
+    nodes[0] = qn_conv(g, x, w, NULL, &(QnConvAttr){ .groups = 1 })->node;
+    nodes[0] = qn_conv_map(g, nodes[0], &body, &x, 0)->node;
+    nodes[1] = qn_matmul(g, a, a, NULL, false, false)->node;
+    nodes[1] = qn_matmul_map(g, nodes[1], &body, &a, 0, false);
+    assert_ok(qn_graph_check(g));
+    for (int i = 0; i < QN_COUNT(nodes); i++) {
+        QnStr text = { 0 };
+        QnDeviceCall call;
+        QnDtype storage;
+        char *ptx = NULL;
+        qn_str_add(&text, qn_text_dialect);
+        assert_ok(qn_devtext_node(nodes[i], &text, &call, &storage));
+        assert_true(nvrtc_compile(&nv, qn_str_text(&text), storage, 90, &ptx));
+        if (strstr(ptx, ".local"))
+            fail_msg("%s keeps sums in local memory", nodes[i]->op->name);
+        free(ptx);
+        qn_str_fini(&text);
+    }
+    qn_graph_free(g);
+}
+
 /* What differs between architectures in the dialect, on each: conversions, shared memory,
  * barriers, random words. */
 static void test_every_architecture(void **state)

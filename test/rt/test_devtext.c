@@ -142,3 +142,49 @@ static void test_what_text_cannot_do_is_refused(void **state)
     assert_fails(qn_devtext_map(qn_softmax(g, x, 0)->node, &text, &call), QN_EUNSUPPORTED,
                  "no scalar function");
 }
+
+/* A node of a convolution of a (2,3,5,5) to (2,4,5,5) with a bias, its maps a sum with `more`. */
+static const QnNode *conv_and_sum(QnShape more)
+{
+    const QnBodyInstr instr[] = { { .op = &qn_op_add, .arg = { 0, 1 }, .dtype = QN_DTYPE_F32 } };
+    const QnBody body = {
+        .n_in = 2, .n_instr = 1, .n_out = 1, .instr = instr, .out = (const int[]){ 0 }
+    };
+    QnValue *x = input(QN_DTYPE_F32, QN_SHAPE(2, 3, 5, 5));
+    QnValue *w = input(QN_DTYPE_F32, QN_SHAPE(4, 3, 1, 1)), *b = input(QN_DTYPE_F32, QN_SHAPE(4));
+    QnValue *z = input(QN_DTYPE_F32, more);
+    QnValue *y = qn_conv(g, x, w, b, &(QnConvAttr){ .groups = 1 });
+    y = qn_conv_map(g, y->node, &body, &z, 1);
+    assert_ok(qn_graph_check(g));
+    return y->node;
+}
+
+/* Beside a convolution, an input may have any of images, channels and places, places as a whole. */
+static void test_maps_behind_a_convolution(void **state)
+{
+    static const struct {
+        QnShape more;
+        const char *at;
+    } cases[] = {
+        { QN_SHAPE(2, 4, 5, 5), "at" },
+        { QN_SHAPE(4, 1, 1), "(j)" },
+        { QN_SHAPE(2, 4, 1, 1), "(i) * (nj) + (j)" },
+        { QN_SHAPE(2, 1, 1, 1), "(i)" },
+        { QN_SHAPE(5, 5), "(k)" },
+        { QN_SHAPE(4, 5, 5), "(j) * (nk) + (k)" },
+        { QN_SHAPE(2, 1, 5, 5), "(i) * (nk) + (k)" },
+        { QN_SHAPE(1), "0" },
+    };
+    QnDtype storage;
+    for (int i = 0; i < QN_COUNT(cases); i++) {
+        char want[64];
+        snprintf(want, sizeof want, "float v1 = qn_load_f32(x3, %s);", cases[i].at);
+        qn_str_fini(&text);
+        assert_ok(qn_devtext_node(conv_and_sum(cases[i].more), &text, &call, &storage));
+        assert_contains(qn_str_text(&text), "float v0 = s + qn_load_f32(x2, (j));");
+        assert_contains(qn_str_text(&text), want);
+    }
+    const char *why = qn_devtext_refuses(conv_and_sum(QN_SHAPE(5, 1)));
+    assert_non_null(why);
+    assert_contains(why, "no device text for these types or shapes");
+}
