@@ -14,19 +14,44 @@ typedef struct Block {
 #include "ops/opencl.h"
 
 static Opencl cl;
+static cl_program soil;
 static bool have;
+
+/* What others leave behind in shared memory: places far outside of every tensor. */
+static const char soil_text[] = "QN_KERNEL soil(QN_GLOBAL QN_T *y)\n"
+                                "{\n"
+                                "    QN_SHARED int part[8192];\n"
+                                "    for (int i = qn_lid(); i < 8192; i += qn_group_size())\n"
+                                "        part[i] = 0x3fffffff;\n"
+                                "    QN_SYNC();\n"
+                                "    y[qn_lid()] = part[8191 - qn_lid()];\n"
+                                "}\n";
 
 static int group_setup(void **state)
 {
     have = opencl_open(&cl);
+    soil = have ? opencl_build(&cl, "soil", soil_text, QN_DTYPE_F32) : NULL;
     return 0;
 }
 
 static int group_teardown(void **state)
 {
+    if (soil)
+        clReleaseProgram(soil);
     if (have)
         opencl_close(&cl);
     return 0;
+}
+
+static void soil_shared_memory(void)
+{
+    enum { GROUPS = 64, SIZE = 256 };
+    QnDeviceCall call = { .kernel = "soil", .n_groups = GROUPS, .group_size = SIZE };
+    cl_int err;
+    cl_mem y = clCreateBuffer(cl.context, CL_MEM_READ_WRITE, SIZE * sizeof(float), NULL, &err);
+    assert_int_equal(err, CL_SUCCESS);
+    opencl_launch(&cl, soil, call.kernel, call.n_groups, &y, 1, &call);
+    clReleaseMemObject(y);
 }
 
 /* The one last built. */
@@ -76,6 +101,7 @@ static int check_block(const QnOp *op, Program *last, const Block *b, QnDtype f)
     case_outputs(&c, got);
     case_outputs(&c, want);
     case_run(&c, want);
+    soil_shared_memory();
     opencl_run(&cl, last->p, &call, &c, got);
     int bad = 0;
     for (int i = 0; i < c.node->n_out; i++) {
