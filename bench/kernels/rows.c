@@ -13,6 +13,8 @@ static const char *const cases[] = {
     "cross_entropy f32[256,50257] i64[256]<50257",
     "cross_entropy_grad f32[4096] f32[4096,1000] i64[4096]<1000",
     "cross_entropy_grad f32[256] f32[256,50257] i64[256]<50257",
+    "cross_entropy_both f32[4096] f32[4096,1000] i64[4096]<1000",
+    "cross_entropy_both f32[256] f32[256,50257] i64[256]<50257",
     "layer_norm " ROW " f32[512] f32[512] {axis=1}",
     "layer_norm bf16[8192,512] bf16[512] bf16[512] {axis=1}",
     "layer_norm_grad " ROW " " ROW " f32[8192] f32[8192]+ f32[512]",

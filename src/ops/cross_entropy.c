@@ -5,49 +5,93 @@
 #include "ops/dialect.h"
 
 #ifdef QN_DEVICE
-/* One work group a row. A label out of range gives NaN. */
+/* One work group a row; item i has the elements i, i + size, … and no others, so that dx may be x.
+ * The row is read once for its maximum m and the sum s of exp(x - m), scaled anew as the maximum
+ * grows, four elements at a time. Masked scores are -inf; 0 stands in while nothing else has come.
+ * t becomes the sum of x. All items get m, s and t. */
+#define CROSS_ENTROPY_STATS                                                                        \
+    QN_SHARED float pa[256], pb[256];                                                              \
+    qn_long row = qn_group(), base = row / inner * n * inner + row % inner, label = labels[row];   \
+    int lid = qn_lid(), size = qn_group_size();                                                    \
+    float m = -QN_INF, s = 0.0f, t = 0.0f, v[4];                                                   \
+    for (qn_long i = lid; i < n; i += 4 * size) {                                                  \
+        CROSS_ENTROPY_LOAD4                                                                        \
+        float top = qn_maxf(qn_maxf(v[0], v[1]), qn_maxf(v[2], v[3]));                             \
+        if (top > m) {                                                                             \
+            s *= qn_expf(m - top);                                                                 \
+            m = top;                                                                               \
+        }                                                                                          \
+        float from = m > -QN_INF ? m : 0.0f;                                                       \
+        QN_EACH4(s += qn_expf(v[u] - from))                                                        \
+        QN_EACH4(t += smoothing > 0.0f && i + u * size < n ? v[u] : 0.0f)                          \
+    }                                                                                              \
+    pa[lid] = m;                                                                                   \
+    QN_SYNC();                                                                                     \
+    for (int h = size / 2; h > 0; h /= 2) {                                                        \
+        if (lid < h)                                                                               \
+            pa[lid] = qn_maxf(pa[lid], pa[lid + h]);                                               \
+        QN_SYNC();                                                                                 \
+    }                                                                                              \
+    s = m < pa[0] ? s * qn_expf(m - pa[0]) : s;                                                    \
+    m = pa[0];                                                                                     \
+    QN_SYNC();                                                                                     \
+    pa[lid] = s;                                                                                   \
+    pb[lid] = t;                                                                                   \
+    QN_SYNC();                                                                                     \
+    for (int h = size / 2; h > 0; h /= 2) {                                                        \
+        if (lid < h) {                                                                             \
+            pa[lid] += pa[lid + h];                                                                \
+            pb[lid] += pb[lid + h];                                                                \
+        }                                                                                          \
+        QN_SYNC();                                                                                 \
+    }                                                                                              \
+    s = pa[0];                                                                                     \
+    t = pb[0];
+
+/* v = the item's elements i, i + size, …; -inf behind the end. */
+#define CROSS_ENTROPY_LOAD4                                                                        \
+    QN_EACH4(v[u] = i + u * size < n ? qn_load(x, base + (i + u * size) * inner) : -QN_INF)
+
+/* By the item that has the label, before it writes. A label out of range gives NaN. */
+#define CROSS_ENTROPY_LOSS                                                                         \
+    bool known = label >= 0 && label < n;                                                          \
+    if (lid == (known ? (int)(label % size) : 0)) {                                                \
+        float hit = known ? qn_load(x, base + label * inner) - m : QN_INF - QN_INF;                \
+        float even = smoothing > 0.0f ? smoothing * (t / (float)n - m) : 0.0f;                     \
+        loss[row] = label == ignore ? 0.0f : qn_logf(s) - (1.0f - smoothing) * hit - even;         \
+    }
+
+#define CROSS_ENTROPY_DX                                                                           \
+    float r = 1.0f / s, d = dy[row], even = smoothing / (float)n;                                  \
+    for (qn_long i = lid; i < n; i += 4 * size) {                                                  \
+        CROSS_ENTROPY_LOAD4                                                                        \
+        QN_EACH4(v[u] = qn_expf(v[u] - m) * r - even;                                              \
+                 v[u] = d * (i + u * size == label ? v[u] - (1.0f - smoothing) : v[u]);            \
+                 if (i + u * size < n)                                                             \
+                     qn_store(dx, base + (i + u * size) * inner, label == ignore ? 0.0f : v[u]))   \
+    }
+
 QN_KERNEL cross_entropy_row(QN_GLOBAL float *loss, QN_GLOBAL float *weight, QN_GLOBAL const QN_T *x,
                             QN_GLOBAL const qn_long *labels, qn_long n, qn_long inner,
                             float smoothing, qn_long ignore)
 {
-    QN_SHARED float pa[256], pb[256];
-    qn_long row = qn_group(), base = row / inner * n * inner + row % inner, label = labels[row];
-    int lid = qn_lid(), size = qn_group_size();
-    float m = -QN_INF;
-    for (qn_long i = lid; i < n; i += size)
-        m = qn_maxf(m, qn_load(x, base + i * inner));
-    pa[lid] = m;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h)
-            pa[lid] = qn_maxf(pa[lid], pa[lid + h]);
-        QN_SYNC();
-    }
-    m = pa[0];
-    QN_SYNC();
-    float s = 0.0f, t = 0.0f;
-    for (qn_long i = lid; i < n; i += size) {
-        float v = qn_load(x, base + i * inner) - m;
-        s += qn_expf(v);
-        t += v;
-    }
-    pa[lid] = s;
-    pb[lid] = t;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h) {
-            pa[lid] += pa[lid + h];
-            pb[lid] += pb[lid + h];
-        }
-        QN_SYNC();
-    }
-    if (lid == 0) {
-        float lse = qn_logf(pa[0]), mean = pb[0] / (float)n;
-        bool ok = label >= 0 && label < n;
-        float hit = ok ? qn_load(x, base + label * inner) - m : QN_INF - QN_INF;
-        loss[row] = label == ignore ? 0.0f : lse - (1.0f - smoothing) * hit - smoothing * mean;
+    CROSS_ENTROPY_STATS
+    CROSS_ENTROPY_LOSS
+    if (lid == 0)
         weight[row] = label == ignore ? 0.0f : 1.0f;
-    }
+}
+
+QN_KERNEL cross_entropy_grad_row(QN_GLOBAL QN_T *dx, QN_GLOBAL const float *dy,
+                                 QN_GLOBAL const QN_T *x, QN_GLOBAL const qn_long *labels,
+                                 qn_long n, qn_long inner, float smoothing,
+                                 qn_long ignore){ CROSS_ENTROPY_STATS CROSS_ENTROPY_DX }
+
+QN_KERNEL
+    cross_entropy_both_row(QN_GLOBAL QN_T *dx, QN_GLOBAL float *loss, QN_GLOBAL const float *dy,
+                           QN_GLOBAL const QN_T *x, QN_GLOBAL const qn_long *labels, qn_long n,
+                           qn_long inner, float smoothing, qn_long ignore)
+{
+    CROSS_ENTROPY_STATS{ CROSS_ENTROPY_LOSS } CROSS_ENTROPY_DX
 }
 #endif
 
@@ -56,24 +100,7 @@ QN_KERNEL cross_entropy_row(QN_GLOBAL float *loss, QN_GLOBAL float *weight, QN_G
 #include "ops/norm.h"
 #include "ops/util.h"
 
-typedef struct Attr {
-    double smoothing;
-    int64_t ignore;
-} Attr;
-
-static const QnAttrField cross_entropy_fields[] = {
-    { .name = "label_smoothing",
-      .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(Attr, smoothing),
-      .min = 0,
-      .max = 1,
-      .doc = "share of the target spread evenly over all classes" },
-    { .name = "ignore_index",
-      .kind = QN_ATTR_INT,
-      .offset = offsetof(Attr, ignore),
-      .def = -100,
-      .doc = "rows of this label count nothing" },
-};
+static const QnAttrField cross_entropy_fields[] = { QN_CROSS_ENTROPY_FIELDS };
 
 static QnStatus cross_entropy_infer(QnInfer *c)
 {
@@ -93,7 +120,7 @@ static QnCost cross_entropy_cost(const QnNode *n)
 
 static QnStatus cross_entropy_ref(const QnRefArgs *a)
 {
-    const Attr *attr = a->attr;
+    const QnCrossEntropyAttr *attr = a->attr;
     QnLossRows r = qn_loss_rows(&a->in_type[0]->shape);
     for (int64_t row = 0; row < r.n; row++) {
         const double *x = a->in[0] + qn_loss_base(&r, row);
@@ -117,18 +144,14 @@ static QnStatus cross_entropy_ref(const QnRefArgs *a)
 
 static void cross_entropy_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
-    const Attr *a = n->attr;
+    const QnCrossEntropyAttr *a = n->attr;
     if (dy[0]) /* the weight does not depend on x */
         dx[0] = qn_cross_entropy_grad(g, dy[0], n->in[0], n->in[1], a->smoothing, a->ignore);
 }
 
 static QnStatus cross_entropy_call(const QnNode *n, QnDeviceCall *c)
 {
-    const Attr *a = n->attr;
-    QN_TRY(qn_util_rows_call("cross_entropy_row", &n->in[0]->type.shape, 1, c));
-    qn_device_float(c, a->smoothing);
-    qn_device_int(c, a->ignore);
-    return QN_OK;
+    return qn_cross_entropy_call("cross_entropy_row", n, 0, c);
 }
 
 static const QnSample cross_entropy_samples[] = {
@@ -138,17 +161,17 @@ static const QnSample cross_entropy_samples[] = {
     { .in = { { 2, { 3, 130 }, .lo = -30, .hi = 30 },
               { 1, { 3 }, .dtype = QN_DTYPE_I64, .lo = 0, .hi = 129 } },
       .n_in = 2,
-      .attr = &(Attr){ 0.1, -100 } },
+      .attr = &(QnCrossEntropyAttr){ 0.1, -100 } },
     { .in = { { 4, { 2, 3, 2, 5 } }, { 3, { 2, 2, 5 }, .dtype = QN_DTYPE_I64, .lo = 0, .hi = 2 } },
       .n_in = 2,
-      .attr = &(Attr){ 0.2, 1 } },
+      .attr = &(QnCrossEntropyAttr){ 0.2, 1 } },
 };
 
 /* The node of losses and weights; see qn_cross_entropy. */
 QN_API QnNode *qn_cross_entropy_rows(QnGraph *g, QnValue *x, QnValue *labels, double smoothing,
                                      int64_t ignore)
 {
-    return qn_emit(g, &qn_op_cross_entropy, &(Attr){ smoothing, ignore },
+    return qn_emit(g, &qn_op_cross_entropy, &(QnCrossEntropyAttr){ smoothing, ignore },
                    (QnValue *[]){ x, labels }, 2);
 }
 
@@ -167,7 +190,7 @@ const QnOp qn_op_cross_entropy = {
     .n_in = 2,
     .n_out = 2,
     .traits = QN_ROWWISE,
-    QN_ATTRS(Attr, cross_entropy_fields),
+    QN_ATTRS(QnCrossEntropyAttr, cross_entropy_fields),
     .infer = cross_entropy_infer,
     .cost = cross_entropy_cost,
     .ref = cross_entropy_ref,

@@ -1,69 +1,14 @@
 /* Gradient of cross_entropy in one pass: dx = dy * (softmax(x) - t), 0 in ignored rows, with t the
- * smoothed target. dy (N,...), x, dx (N,C,...), labels (N,...) i64. */
+ * smoothed target. dy (N,...), x, dx (N,C,...), labels (N,...) i64. Its device text stands in
+ * cross_entropy.c. */
 #include "ops/dialect.h"
-
-#ifdef QN_DEVICE
-/* One work group a row. */
-QN_KERNEL cross_entropy_grad_row(QN_GLOBAL QN_T *dx, QN_GLOBAL const float *dy,
-                                 QN_GLOBAL const QN_T *x, QN_GLOBAL const qn_long *labels,
-                                 qn_long n, qn_long inner, float smoothing, qn_long ignore)
-{
-    QN_SHARED float part[256];
-    qn_long row = qn_group(), base = row / inner * n * inner + row % inner, label = labels[row];
-    int lid = qn_lid(), size = qn_group_size();
-    float m = -QN_INF;
-    for (qn_long i = lid; i < n; i += size)
-        m = qn_maxf(m, qn_load(x, base + i * inner));
-    part[lid] = m;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h)
-            part[lid] = qn_maxf(part[lid], part[lid + h]);
-        QN_SYNC();
-    }
-    m = part[0];
-    QN_SYNC();
-    float s = 0.0f;
-    for (qn_long i = lid; i < n; i += size)
-        s += qn_expf(qn_load(x, base + i * inner) - m);
-    part[lid] = s;
-    QN_SYNC();
-    for (int h = size / 2; h > 0; h /= 2) {
-        if (lid < h)
-            part[lid] += part[lid + h];
-        QN_SYNC();
-    }
-    float r = 1.0f / part[0], d = label == ignore ? 0.0f : dy[row], even = smoothing / (float)n;
-    for (qn_long i = lid; i < n; i += size) {
-        float t = even + (i == label ? 1.0f - smoothing : 0.0f);
-        qn_store(dx, base + i * inner, d * (qn_expf(qn_load(x, base + i * inner) - m) * r - t));
-    }
-}
-#endif
 
 #ifdef QN_HOST
 #include "ops/loss.h"
 #include "ops/norm.h"
 #include "ops/util.h"
 
-typedef struct Attr {
-    double smoothing;
-    int64_t ignore;
-} Attr;
-
-static const QnAttrField cross_entropy_grad_fields[] = {
-    { .name = "label_smoothing",
-      .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(Attr, smoothing),
-      .min = 0,
-      .max = 1,
-      .doc = "share of the target spread evenly over all classes" },
-    { .name = "ignore_index",
-      .kind = QN_ATTR_INT,
-      .offset = offsetof(Attr, ignore),
-      .def = -100,
-      .doc = "rows of this label count nothing" },
-};
+static const QnAttrField cross_entropy_grad_fields[] = { QN_CROSS_ENTROPY_FIELDS };
 
 static QnStatus cross_entropy_grad_infer(QnInfer *c)
 {
@@ -88,7 +33,7 @@ static QnCost cross_entropy_grad_cost(const QnNode *n)
 
 static QnStatus cross_entropy_grad_ref(const QnRefArgs *a)
 {
-    const Attr *attr = a->attr;
+    const QnCrossEntropyAttr *attr = a->attr;
     QnLossRows r = qn_loss_rows(&a->in_type[1]->shape);
     for (int64_t row = 0; row < r.n; row++) {
         const double *x = a->in[1] + qn_loss_base(&r, row);
@@ -113,7 +58,7 @@ static QnStatus cross_entropy_grad_ref(const QnRefArgs *a)
  *   by dy: w * (sum u p - e / C sum u) - (1 - e) u_label;  by x: w * dy * p * (u - sum u p) */
 static void cross_entropy_grad_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
-    const Attr *a = n->attr;
+    const QnCrossEntropyAttr *a = n->attr;
     QnValue *x = n->in[1], *u = dy[0];
     QnDtype t = qn_norm_stat(x->type.dtype);
     QnShape keep = x->type.shape;
@@ -136,13 +81,9 @@ static void cross_entropy_grad_grad(QnGraph *g, QnNode *n, QnValue *const *dy, Q
 
 static QnStatus cross_entropy_grad_call(const QnNode *n, QnDeviceCall *c)
 {
-    const Attr *a = n->attr;
     if (n->in[0]->type.dtype != QN_DTYPE_F32)
         return qn_fail(QN_EUNSUPPORTED, "cross_entropy_grad: device text takes f32 dy");
-    QN_TRY(qn_util_rows_call("cross_entropy_grad_row", &n->in[1]->type.shape, 1, c));
-    qn_device_float(c, a->smoothing);
-    qn_device_int(c, a->ignore);
-    return QN_OK;
+    return qn_cross_entropy_call("cross_entropy_grad_row", n, 1, c);
 }
 
 static const QnSample cross_entropy_grad_samples[] = {
@@ -154,18 +95,19 @@ static const QnSample cross_entropy_grad_samples[] = {
               { 2, { 3, 130 }, .lo = -3, .hi = 3 },
               { 1, { 3 }, .dtype = QN_DTYPE_I64, .lo = 0, .hi = 129 } },
       .n_in = 3,
-      .attr = &(Attr){ 0.1, -100 } },
+      .attr = &(QnCrossEntropyAttr){ 0.1, -100 } },
     { .in = { { 3, { 2, 2, 5 } },
               { 4, { 2, 3, 2, 5 } },
               { 3, { 2, 2, 5 }, .dtype = QN_DTYPE_I64, .lo = 0, .hi = 2 } },
       .n_in = 3,
-      .attr = &(Attr){ 0.2, 1 } },
+      .attr = &(QnCrossEntropyAttr){ 0.2, 1 } },
 };
 
 QN_API QnValue *qn_cross_entropy_grad(QnGraph *g, QnValue *dy, QnValue *x, QnValue *labels,
                                       double smoothing, int64_t ignore)
 {
-    return qn_emit3(g, &qn_op_cross_entropy_grad, &(Attr){ smoothing, ignore }, dy, x, labels);
+    return qn_emit3(g, &qn_op_cross_entropy_grad, &(QnCrossEntropyAttr){ smoothing, ignore }, dy, x,
+                    labels);
 }
 
 const QnOp qn_op_cross_entropy_grad = {
@@ -174,13 +116,13 @@ const QnOp qn_op_cross_entropy_grad = {
     .doc = "gradient of cross_entropy: softmax minus target",
     .n_in = 3,
     .traits = QN_ROWWISE,
-    QN_ATTRS(Attr, cross_entropy_grad_fields),
+    QN_ATTRS(QnCrossEntropyAttr, cross_entropy_grad_fields),
     .infer = cross_entropy_grad_infer,
     .cost = cross_entropy_grad_cost,
     .ref = cross_entropy_grad_ref,
     .grad = cross_entropy_grad_grad,
     .inplace = 2,
-    .device = QN_TEXT(cross_entropy_grad),
+    .device = QN_TEXT(cross_entropy),
     .call = cross_entropy_grad_call,
     QN_SAMPLES(cross_entropy_grad_samples),
 };

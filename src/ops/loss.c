@@ -44,6 +44,15 @@ QnStatus qn_loss_check(const char *op, const QnLossRows *r, int64_t row, int64_t
                    (long long)label, (long long)row, (long long)r->classes - 1);
 }
 
+QnStatus qn_cross_entropy_call(const char *kernel, const QnNode *n, int x, QnDeviceCall *c)
+{
+    const QnCrossEntropyAttr *a = n->attr;
+    QN_TRY(qn_util_rows_call(kernel, &n->in[x]->type.shape, 1, c));
+    qn_device_float(c, a->smoothing);
+    qn_device_int(c, a->ignore);
+    return QN_OK;
+}
+
 QnValue *qn_loss_fold(QnGraph *g, QnValue *loss, QnValue *weight, QnReduction how)
 {
     if (how == QN_REDUCTION_NONE || qn_value_is_poison(loss))

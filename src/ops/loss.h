@@ -9,6 +9,28 @@
 /* Operands i and i+1 are x and labels; *row becomes the labels' shape, x without axis 1. */
 QnStatus qn_loss_labels(QnInfer *c, const char *op, int i, QnShape *row);
 
+/* Attributes of cross-entropy, its gradient, and both in one. */
+typedef struct QnCrossEntropyAttr {
+    double smoothing;
+    int64_t ignore;
+} QnCrossEntropyAttr;
+
+#define QN_CROSS_ENTROPY_FIELDS                                                                    \
+    { .name = "label_smoothing",                                                                   \
+      .kind = QN_ATTR_FLOAT,                                                                       \
+      .offset = offsetof(QnCrossEntropyAttr, smoothing),                                           \
+      .min = 0,                                                                                    \
+      .max = 1,                                                                                    \
+      .doc = "share of the target spread evenly over all classes" },                               \
+    {                                                                                              \
+        .name = "ignore_index", .kind = QN_ATTR_INT,                                               \
+        .offset = offsetof(QnCrossEntropyAttr, ignore), .def = -100,                               \
+        .doc = "rows of this label count nothing"                                                  \
+    }
+
+/* Launch of a kernel of their text, one work group a row of input number x. */
+QnStatus qn_cross_entropy_call(const char *kernel, const QnNode *n, int x, QnDeviceCall *c);
+
 typedef struct QnLossRows { /* row r of n has its classes at base + k * inner, k in [0, classes) */
     int64_t n, classes, inner;
 } QnLossRows;

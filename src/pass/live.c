@@ -183,6 +183,18 @@ done:
 
 /* ---- order ---- */
 
+void qn_live_mark_after(QnGraph *g, const QnNode *n, int but)
+{
+    QN_GRAPH_EACH(g, x)
+    {
+        x->mark = x == n;
+        for (int i = 0; i < x->n_in; i++) {
+            const QnValue *v = x->in[i];
+            x->mark |= v && v->node->mark && !(v->node == n && v->index == but);
+        }
+    }
+}
+
 typedef struct Frame {
     QnNode *node;
     int next; /* input to look at */

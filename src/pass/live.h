@@ -19,6 +19,10 @@ typedef struct QnUsers {
 } QnUsers;
 QnStatus qn_live_users(QnGraph *g, QnArena *tmp, QnUsers *out);
 
+/* Sets mark to 1 in n and in all nodes that need it, directly or by others, and to 0 elsewhere. Who
+ * needs nothing but its output number `but` (-1: none) does not count. */
+void qn_live_mark_after(QnGraph *g, const QnNode *n, int but);
+
 /* Puts the list into topological order again, with as few moves as it takes. Fails on a cycle. */
 QnStatus qn_live_restore_order(QnGraph *g);
 

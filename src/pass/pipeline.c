@@ -17,6 +17,7 @@ static const QnPassEntry passes[] = {
     { "fold_scale", qn_pass_fold_scale, QN_O1 },
     { "epilogue", qn_pass_epilogue, QN_O1 },
     { "fold", qn_pass_fold, QN_O1 }, /* biases that came together */
+    { "fuse_loss", qn_pass_fuse_loss, QN_O1 },
     { "fuse", qn_pass_fuse, QN_O1 },
     { "fuse_sum", qn_pass_fuse_sum, QN_O1 },
     { "recompute", qn_pass_recompute, QN_O1 },

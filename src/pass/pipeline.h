@@ -28,6 +28,7 @@ QnPass qn_pass_fold_scale;  /* constant factors of channels go into constant wei
 QnPass qn_pass_epilogue;    /* an addition after matmul or conv becomes its bias */
 QnPass qn_pass_recompute;   /* cheap values are computed again rather than kept, to fit a budget */
 QnPass qn_pass_fuse;        /* maps in one pass over memory */
+QnPass qn_pass_fuse_loss;   /* cross-entropy and its gradient in one */
 QnPass qn_pass_fuse_sum;    /* a sum takes in the maps before it */
 QnPass qn_pass_layout;      /* images become channels-last where that moves less memory */
 QnPass qn_pass_fuse_conv;   /* a convolution takes in the maps after it */

@@ -151,11 +151,14 @@ static inline bool is_left_out(const QnOp *op, int k, QnDtype f)
     return f != QN_DTYPE_F32 && ((op->samples[k].flags & QN_SAMPLE_F32_ONLY) || (op->map && k > 0));
 }
 
-/* The text of every operator, one after the other; matmul_map's is matmul's, conv_map's conv's. */
+/* The text of every operator, one after the other; some share one. */
 static inline void add_all_texts(QnStr *text)
 {
     for (int o = 0; o < QN_COUNT(all_ops); o++) {
-        if (all_ops[o]->device && all_ops[o] != &qn_op_matmul_map && all_ops[o] != &qn_op_conv_map)
+        bool seen = false;
+        for (int k = 0; k < o; k++)
+            seen |= all_ops[k]->device == all_ops[o]->device;
+        if (all_ops[o]->device && !seen)
             qn_str_add(text, all_ops[o]->device);
     }
 }

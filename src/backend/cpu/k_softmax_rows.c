@@ -1,5 +1,7 @@
-/* softmax, log_softmax, cross_entropy and its gradient in f32, to which 16-bit tensors are widened.
- * Rows whose elements are not adjacent are gathered into the worker's scratch memory. */
+/* softmax, log_softmax, cross_entropy, its gradient and both in one, in f32, to which 16-bit
+ * tensors are widened. Rows whose elements are not adjacent are gathered into the worker's scratch
+ * memory.
+ */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/rows.h"
 #include "backend/cpu/stream.h"
@@ -7,6 +9,8 @@
 #include "ops/loss.h"
 #include "ops/ops.h"
 #include "ops/util.h"
+
+#include <string.h>
 
 enum { GRAIN = 4096 }; /* elements of a work unit at least */
 
@@ -58,7 +62,7 @@ static QnStatus loss_prepare(QnPrepared *p)
 {
     const QnNode *n = p->node;
     RowState *s;
-    QN_TRY(state_new(p, &n->in[n->op == &qn_op_cross_entropy ? 0 : 1]->type.shape, 1, &s));
+    QN_TRY(state_new(p, &n->in[n->n_in - 2]->type.shape, 1, &s));
     s->even = (float)*(const double *)qn_cpu_attr(n, "label_smoothing");
     s->ignore = *(const int64_t *)qn_cpu_attr(n, "ignore_index");
     return QN_OK;
@@ -75,7 +79,7 @@ typedef struct RowRun {
     const float *x, *dy;
     const void *labels;
     QnDtype label_type;
-    float *y, *weight, *scratch;
+    float *y, *loss, *weight, *scratch; /* each NULL where the operator has none */
 } RowRun;
 
 static int64_t label_at(const RowRun *r, int64_t row)
@@ -84,26 +88,33 @@ static int64_t label_at(const RowRun *r, int64_t row)
                                          : ((const int64_t *)r->labels)[row];
 }
 
+static void run_loss(const RowRun *r, int64_t row, const float *x, float *dx, float *scratch)
+{
+    const RowState *s = r->s;
+    int64_t label = label_at(r, row);
+    bool counts = label != s->ignore;
+    float loss = 0;
+    if (r->weight)
+        r->weight[row] = counts ? 1 : 0;
+    if (counts && r->dy)
+        loss = s->fns->cross_entropy_grad(x, dx, s->n, label, s->even, r->dy[row], r->loss != NULL);
+    else if (counts)
+        loss = s->fns->cross_entropy(x, s->n, label, s->even, scratch);
+    else if (r->dy)
+        memset(dx, 0, (size_t)s->n * sizeof *dx);
+    if (r->loss)
+        r->loss[row] = loss;
+}
+
 static void run_row(const RowRun *r, int64_t row, const float *x, float *y, float *scratch)
 {
     const RowState *s = r->s;
-    if (r->op == &qn_op_softmax) {
+    if (r->op == &qn_op_softmax)
         s->fns->softmax(x, y, s->n);
-    } else if (r->op == &qn_op_log_softmax) {
+    else if (r->op == &qn_op_log_softmax)
         s->fns->log_softmax(x, y, s->n, scratch);
-    } else {
-        int64_t label = label_at(r, row);
-        bool counts = label != s->ignore;
-        if (r->op == &qn_op_cross_entropy) {
-            r->weight[row] = counts ? 1 : 0;
-            r->y[row] = counts ? s->fns->cross_entropy(x, s->n, label, s->even, scratch) : 0;
-        } else if (counts) {
-            s->fns->cross_entropy_grad(x, y, s->n, label, s->even, r->dy[row]);
-        } else {
-            for (int64_t i = 0; i < s->n; i++)
-                y[i] = 0;
-        }
-    }
+    else
+        run_loss(r, row, x, y, scratch);
 }
 
 static void rows_unit(void *ctx, int worker, int64_t unit)
@@ -111,7 +122,7 @@ static void rows_unit(void *ctx, int worker, int64_t unit)
     const RowRun *r = ctx;
     const RowState *s = r->s;
     float *scratch = r->scratch + worker * s->scratch, *own = scratch + s->n;
-    bool wide = r->op != &qn_op_cross_entropy; /* writes a row */
+    bool wide = r->y != NULL; /* writes a row */
     int64_t end = QN_MIN((unit + 1) * s->unit_rows, s->rows);
     for (int64_t row = unit * s->unit_rows; row < end; row++) {
         int64_t at = row / s->inner * s->n * s->inner + row % s->inner;
@@ -155,12 +166,14 @@ static QnStatus loss_f32(const QnPrepared *p, const void *const *in, void *const
 {
     const RowState *s = p->state;
     const QnNode *n = p->node;
-    bool grad = n->op == &qn_op_cross_entropy_grad;
+    int x = n->n_in - 2; /* behind dy, where a gradient is wanted */
     QnLossRows rows = { s->rows, s->n, s->inner };
-    RowRun r = { .s = s, .op = n->op, .x = in[grad], .labels = in[1 + grad], .y = out[0] };
-    r.label_type = n->in[1 + grad]->type.dtype;
-    r.dy = grad ? in[0] : NULL;
-    r.weight = grad ? NULL : out[1];
+    RowRun r = { .s = s, .op = n->op, .x = in[x], .labels = in[x + 1] };
+    r.label_type = n->in[x + 1]->type.dtype;
+    r.dy = x ? in[0] : NULL;
+    r.y = x ? out[0] : NULL;
+    r.loss = !x ? out[0] : n->n_out > 1 ? out[1] : NULL;
+    r.weight = x ? NULL : out[1];
     r.scratch = workspace;
     for (int64_t row = 0; row < s->rows; row++)
         QN_TRY(qn_loss_check(n->op->name, &rows, row, label_at(&r, row), s->ignore));
@@ -222,6 +235,18 @@ const QnKernel qn_kernel_cross_entropy_grad_rows = {
     .name = "cpu.cross_entropy_grad.rows",
     .backend = "cpu",
     .op = &qn_op_cross_entropy_grad,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = loss_accepts,
+    .prepare = loss_prepare,
+    .run = loss_run,
+    .fini = rows_fini,
+};
+
+const QnKernel qn_kernel_cross_entropy_both_rows = {
+    .name = "cpu.cross_entropy_both.rows",
+    .backend = "cpu",
+    .op = &qn_op_cross_entropy_both,
     .rank = 60,
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = loss_accepts,

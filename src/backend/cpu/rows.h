@@ -11,9 +11,9 @@ typedef struct QnRowFns {
     void (*log_softmax)(const float *x, float *y, int64_t n, float *scratch);
     /* Loss of one row against its label, `even` of the target spread over all classes. */
     float (*cross_entropy)(const float *x, int64_t n, int64_t label, float even, float *scratch);
-    /* dx may be x. */
-    void (*cross_entropy_grad)(const float *x, float *dx, int64_t n, int64_t label, float even,
-                               float dy);
+    /* dx may be x. Returns the loss, to the bit what cross_entropy does, if that is wanted. */
+    float (*cross_entropy_grad)(const float *x, float *dx, int64_t n, int64_t label, float even,
+                                float dy, bool wants_loss);
     /* y = (x - mean) * rstd * scale + bias; scale and bias may be NULL; mean NULL: RMS norm. */
     void (*norm)(const float *x, float *y, const float *scale, const float *bias, int64_t n,
                  float eps, float *mean, float *rstd);

@@ -45,25 +45,33 @@ static void log_softmax(const float *x, float *y, int64_t n, float *scratch)
     QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - k;
 }
 
-/* -sum of t * (x - m - log s), t = even / n everywhere and 1 - even more at the label. */
-static float cross_entropy(const float *x, int64_t n, int64_t label, float even, float *scratch)
+/* -sum of t * (x - k), k = m + log s, t = even / n everywhere and 1 - even more at the label, whose
+ * score is `hit`. mean is that of x, where `even` is not 0. */
+static float row_loss(float k, float hit, float mean, float even)
 {
-    float m = qn_row_max(x, n), k = m + qn_logf(row_exp(x, scratch, n, m)), loss = 0;
-    if (even < 1)
-        loss += (1 - even) * (k - x[label]);
-    if (even > 0) {
-        QN_IVDEP for (int64_t i = 0; i < n; i++) scratch[i] = k - x[i];
-        loss += even / (float)n * qn_row_sum(scratch, n);
-    }
-    return loss;
+    float loss = even < 1 ? (1 - even) * (k - hit) : 0;
+    return even > 0 ? loss + even * (k - mean) : loss;
 }
 
-static void cross_entropy_grad(const float *x, float *dx, int64_t n, int64_t label, float even,
-                               float dy)
+static float row_mean(const float *x, int64_t n, float even)
 {
-    float k = dy / row_exp(x, dx, n, qn_row_max(x, n)), t = even / (float)n * dy;
+    return even > 0 ? qn_row_sum(x, n) / (float)n : 0;
+}
+
+static float cross_entropy(const float *x, int64_t n, int64_t label, float even, float *scratch)
+{
+    float m = qn_row_max(x, n), k = m + qn_logf(row_exp(x, scratch, n, m));
+    return row_loss(k, x[label], row_mean(x, n, even), even);
+}
+
+static float cross_entropy_grad(const float *x, float *dx, int64_t n, int64_t label, float even,
+                                float dy, bool wants_loss)
+{
+    float hit = x[label], mean = wants_loss ? row_mean(x, n, even) : 0, m = qn_row_max(x, n);
+    float s = row_exp(x, dx, n, m), k = dy / s, t = even / (float)n * dy;
     QN_IVDEP for (int64_t i = 0; i < n; i++) dx[i] = dx[i] * k - t;
     dx[label] -= (1 - even) * dy;
+    return wants_loss ? row_loss(m + qn_logf(s), hit, mean, even) : 0;
 }
 
 static void norm(const float *x, float *y, const float *scale, const float *bias, int64_t n,
