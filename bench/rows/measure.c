@@ -69,11 +69,7 @@ static bool is_timed(const Row *row)
 
 static QnStatus optimise(Bench *b, QnGraph *g)
 {
-    QnPipelineOptions o = { .level = QN_O2,
-                            .keep = qn_device_has_kernel,
-                            .keep_ctx = b->device,
-                            .tuned = qn_device_is_tuned,
-                            .tuned_ctx = b->device };
+    QnPipelineOptions o = qn_device_passes(b->device);
     return qn_pipeline_run(g, &o);
 }
 

@@ -62,6 +62,56 @@ QN_KERNEL layer_norm_row_affine(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLO
         qn_store(y, base + i,
                  (qn_load(x, base + i) - m) * r * qn_load(scale, i) + qn_load(bias, i));
 }
+
+/* Of x = a + b (add_layer_norm.c), by the items that then read it. x may be a, b or y. */
+#define LAYER_NORM_SUM                                                                             \
+    for (qn_long i = qn_group() * n + qn_lid(); i < (qn_group() + 1) * n; i += qn_group_size())    \
+        qn_store(x, i, qn_load(a, i) + qn_load(b, i));
+
+QN_KERNEL layer_norm_kept_sum_scale(QN_GLOBAL QN_T *x, QN_GLOBAL QN_T *y, QN_GLOBAL float *mean,
+                                    QN_GLOBAL float *rstd, QN_GLOBAL const QN_T *a,
+                                    QN_GLOBAL const QN_T *b, QN_GLOBAL const QN_T *scale, qn_long n,
+                                    float eps)
+{
+    LAYER_NORM_SUM
+    LAYER_NORM_STATS
+    for (qn_long i = lid; i < n; i += size)
+        qn_store(y, base + i, (qn_load(x, base + i) - m) * r * qn_load(scale, i));
+}
+
+QN_KERNEL layer_norm_kept_sum_affine(QN_GLOBAL QN_T *x, QN_GLOBAL QN_T *y, QN_GLOBAL float *mean,
+                                     QN_GLOBAL float *rstd, QN_GLOBAL const QN_T *a,
+                                     QN_GLOBAL const QN_T *b, QN_GLOBAL const QN_T *scale,
+                                     QN_GLOBAL const QN_T *bias, qn_long n, float eps)
+{
+    LAYER_NORM_SUM
+    LAYER_NORM_STATS
+    for (qn_long i = lid; i < n; i += size)
+        qn_store(y, base + i,
+                 (qn_load(x, base + i) - m) * r * qn_load(scale, i) + qn_load(bias, i));
+}
+
+QN_KERNEL layer_norm_sum_scale(QN_GLOBAL QN_T *x, QN_GLOBAL float *mean, QN_GLOBAL float *rstd,
+                               QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                               QN_GLOBAL const QN_T *scale, qn_long n, float eps)
+{
+    LAYER_NORM_SUM
+    LAYER_NORM_STATS
+    for (qn_long i = lid; i < n; i += size)
+        qn_store(x, base + i, (qn_load(x, base + i) - m) * r * qn_load(scale, i));
+}
+
+QN_KERNEL layer_norm_sum_affine(QN_GLOBAL QN_T *x, QN_GLOBAL float *mean, QN_GLOBAL float *rstd,
+                                QN_GLOBAL const QN_T *a, QN_GLOBAL const QN_T *b,
+                                QN_GLOBAL const QN_T *scale, QN_GLOBAL const QN_T *bias, qn_long n,
+                                float eps)
+{
+    LAYER_NORM_SUM
+    LAYER_NORM_STATS
+    for (qn_long i = lid; i < n; i += size)
+        qn_store(x, base + i,
+                 (qn_load(x, base + i) - m) * r * qn_load(scale, i) + qn_load(bias, i));
+}
 #endif
 
 #ifdef QN_HOST
@@ -69,22 +119,17 @@ QN_KERNEL layer_norm_row_affine(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLO
 #include "ops/norm.h"
 #include "ops/util.h"
 
-typedef struct Attr {
-    int64_t axis;
-    double eps;
-} Attr;
-
 static const QnAttrField layer_norm_fields[] = {
     { .name = "axis",
       .kind = QN_ATTR_INT,
-      .offset = offsetof(Attr, axis),
+      .offset = offsetof(QnLayerNormAttr, axis),
       .def = -1,
       .min = -QN_MAX_RANK,
       .max = QN_MAX_RANK - 1,
       .doc = "first normalised axis" },
     { .name = "eps",
       .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(Attr, eps),
+      .offset = offsetof(QnLayerNormAttr, eps),
       .def = 1e-5,
       .min = 0,
       .max = 1e30,
@@ -96,9 +141,9 @@ static QnStatus layer_norm_infer(QnInfer *c)
     const QnShape *x = &c->in[0]->shape;
     int axis;
     QN_TRY(qn_norm_dtypes(c, "layer_norm", ~0u));
-    if (!qn_shape_axis(x, ((const Attr *)c->attr)->axis, &axis))
+    if (!qn_shape_axis(x, ((const QnLayerNormAttr *)c->attr)->axis, &axis))
         return qn_fail(QN_EARG, "layer_norm: axis %lld is out of range for rank %d",
-                       (long long)((const Attr *)c->attr)->axis, x->rank);
+                       (long long)((const QnLayerNormAttr *)c->attr)->axis, x->rank);
     if (qn_norm_has(c, 2) && !qn_norm_has(c, 1))
         return qn_fail(QN_EARG, "layer_norm: a bias needs a scale");
     QnShape last = qn_shape_make(x->rank - axis, x->dim + axis);
@@ -134,7 +179,7 @@ static QnCost layer_norm_cost(const QnNode *n)
 
 static QnStatus layer_norm_ref(const QnRefArgs *a)
 {
-    const Attr *attr = a->attr;
+    const QnLayerNormAttr *attr = a->attr;
     int64_t rows = qn_shape_count(&a->out_type[1]->shape), n = 1;
     for (int i = a->out_type[1]->shape.rank; i < a->in_type[0]->shape.rank; i++)
         n *= a->in_type[0]->shape.dim[i];
@@ -181,7 +226,7 @@ static QnStatus layer_norm_call(const QnNode *n, QnDeviceCall *c)
                          .n_groups = rows,
                          .group_size = QN_GROUP };
     qn_device_int(c, rows ? qn_shape_count(&n->in[0]->type.shape) / rows : 0);
-    qn_device_float(c, ((const Attr *)n->attr)->eps);
+    qn_device_float(c, ((const QnLayerNormAttr *)n->attr)->eps);
     return QN_OK;
 }
 
@@ -189,20 +234,21 @@ static const QnSample layer_norm_samples[] = {
     { .in = { { 2, { 4, 7 } }, { 1, { 7 } }, { 1, { 7 } } }, .n_in = 3 },
     { .in = { { 3, { 2, 3, 130 } }, { 1, { 130 } } },
       .n_in = 2,
-      .attr = &(Attr){ -1, 1e-3 },
+      .attr = &(QnLayerNormAttr){ -1, 1e-3 },
       .lo = -3,
       .hi = 5 },
     { .in = { { 4, { 2, 2, 3, 2 } }, { 2, { 3, 2 } }, { 2, { 3, 2 } } },
       .n_in = 3,
-      .attr = &(Attr){ 2, 1e-6 } },
-    { .in = { { 3, { 3, 2, 5 } } }, .n_in = 1, .attr = &(Attr){ 1, 1e-5 } },
+      .attr = &(QnLayerNormAttr){ 2, 1e-6 } },
+    { .in = { { 3, { 3, 2, 5 } } }, .n_in = 1, .attr = &(QnLayerNormAttr){ 1, 1e-5 } },
 };
 
 /* The node: outputs y, mean, rstd. scale and bias may be NULL. */
 QN_API QnNode *qn_layer_norm_node(QnGraph *g, QnValue *x, QnValue *scale, QnValue *bias,
                                   int64_t axis, double eps)
 {
-    return qn_emit(g, &qn_op_layer_norm, &(Attr){ axis, eps }, (QnValue *[]){ x, scale, bias },
+    return qn_emit(g, &qn_op_layer_norm, &(QnLayerNormAttr){ axis, eps },
+                   (QnValue *[]){ x, scale, bias },
                    bias    ? 3
                    : scale ? 2
                            : 1);
@@ -217,7 +263,7 @@ QN_API QnValue *qn_layer_norm(QnGraph *g, QnValue *x, QnValue *scale, QnValue *b
 
 static QnStatus layer_norm_put(QnOnnxPut *p, const QnNode *n)
 {
-    const Attr *a = n->attr;
+    const QnLayerNormAttr *a = n->attr;
     const char *in[3] = { 0 }, *y = qn_put_value(p, &n->out[0]);
     for (int i = 0; i < n->n_in && i < 3; i++)
         in[i] = n->in[i] ? qn_put_value(p, n->in[i]) : NULL;
@@ -235,7 +281,7 @@ const QnOp qn_op_layer_norm = {
     .n_in_max = 3,
     .n_out = 3,
     .traits = QN_ROWWISE,
-    QN_ATTRS(Attr, layer_norm_fields),
+    QN_ATTRS(QnLayerNormAttr, layer_norm_fields),
     .infer = layer_norm_infer,
     .cost = layer_norm_cost,
     .ref = layer_norm_ref,

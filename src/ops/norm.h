@@ -5,6 +5,12 @@
 
 #include "ops/util.h"
 
+/* Attributes of layer_norm; of others that begin with it. */
+typedef struct QnLayerNormAttr {
+    int64_t axis;
+    double eps;
+} QnLayerNormAttr;
+
 /* Statistics of 16-bit tensors are f32. */
 QnDtype qn_norm_stat(QnDtype x);
 /* Refuses anything but floats; operand i must have the dtype of operand 0 where bit i of `same` is

@@ -18,12 +18,14 @@ static const QnPassEntry passes[] = {
     { "epilogue", qn_pass_epilogue, QN_O1 },
     { "fold", qn_pass_fold, QN_O1 }, /* biases that came together */
     { "fuse_loss", qn_pass_fuse_loss, QN_O1 },
+    { "fuse_norm_grad", qn_pass_fuse_norm_grad, QN_O1 },
     { "fuse", qn_pass_fuse, QN_O1 },
     { "fuse_sum", qn_pass_fuse_sum, QN_O1 },
     { "recompute", qn_pass_recompute, QN_O1 },
     { "layout", qn_pass_layout, QN_O2 },
     { "fuse_conv", qn_pass_fuse_conv, QN_O2 },
     { "fuse_matmul", qn_pass_fuse_matmul, QN_O2 },
+    { "fuse_norm", qn_pass_fuse_norm, QN_O2 },
     { "schedule", qn_pass_schedule, QN_O2 },
 };
 

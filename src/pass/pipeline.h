@@ -24,11 +24,13 @@ QnPass qn_pass_fold;     /* constants are computed, arithmetic identities applie
 QnPass qn_pass_simplify; /* reshape, transpose, expand, cast: fewer of them */
 QnPass qn_pass_cse;      /* equal computations are done once */
 QnPass qn_pass_dce;      /* what no output needs goes */
-QnPass qn_pass_fold_scale;  /* constant factors of channels go into constant weights */
-QnPass qn_pass_epilogue;    /* an addition after matmul or conv becomes its bias */
+QnPass qn_pass_fold_scale;     /* constant factors of channels go into constant weights */
+QnPass qn_pass_epilogue;       /* an addition after matmul or conv becomes its bias */
+QnPass qn_pass_fuse_loss;      /* cross-entropy and its gradient in one */
+QnPass qn_pass_fuse_norm_grad; /* a layer norm's gradient takes in the sum with others */
+QnPass qn_pass_fuse_norm;      /* a layer norm takes in the sum before it */
 QnPass qn_pass_recompute;   /* cheap values are computed again rather than kept, to fit a budget */
 QnPass qn_pass_fuse;        /* maps in one pass over memory */
-QnPass qn_pass_fuse_loss;   /* cross-entropy and its gradient in one */
 QnPass qn_pass_fuse_sum;    /* a sum takes in the maps before it */
 QnPass qn_pass_layout;      /* images become channels-last where that moves less memory */
 QnPass qn_pass_fuse_conv;   /* a convolution takes in the maps after it */

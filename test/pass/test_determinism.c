@@ -46,6 +46,7 @@ static Config config(int threads)
                      .o = { .level = QN_O2,
                             .keep = has_kernel,
                             .keep_ctx = d,
+                            .prefers = qn_device_prefers,
                             .tuned = qn_device_is_tuned,
                             .tuned_ctx = d } };
 }

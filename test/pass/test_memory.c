@@ -25,6 +25,7 @@ static Config config(void)
                      .o = { .level = QN_O2,
                             .keep = has_kernel,
                             .keep_ctx = device,
+                            .prefers = qn_device_prefers,
                             .tuned = qn_device_is_tuned,
                             .tuned_ctx = device } };
 }

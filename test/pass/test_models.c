@@ -81,6 +81,7 @@ static QnPipelineOptions options(QnLevel level, const char *off, QnPipelineRepor
                                 .verify = true,
                                 .keep = qn_device_has_kernel,
                                 .keep_ctx = device,
+                                .prefers = qn_device_prefers,
                                 .tuned = level == QN_O2 ? qn_device_is_tuned : NULL,
                                 .tuned_ctx = device,
                                 .report = report };
@@ -135,7 +136,13 @@ static void assert_same_losses(const double a[4], const double b[4])
 
 static void compare(QnGraph *(*build)(int64_t), int64_t batch, const char *name)
 {
-    static const char *const off[] = { NULL, "fuse", "cse,fold", "simplify", "schedule,layout" };
+    static const char *const off[] = { NULL,
+                                       "fuse",
+                                       "cse,fold",
+                                       "simplify",
+                                       "schedule,layout",
+                                       "fuse_loss",
+                                       "fuse_norm,fuse_norm_grad" };
     double plain[4], loss[4];
     QnPipelineReport r;
     QnPipelineOptions o = options(QN_O0, NULL, &r);

@@ -103,7 +103,7 @@ static void test_text_after_each_pass(void **state)
     QnPipelineOptions o = { .level = QN_O1, .dump = dump, .dump_ctx = &names };
     assert_ok(qn_pipeline_run(g, &o));
     assert_contains(names.s, "input lower dce ");
-    assert_contains(names.s, " epilogue fold fuse_loss fuse ");
+    assert_contains(names.s, " epilogue fold fuse_loss fuse_norm_grad fuse ");
     assert_null(strstr(names.s, "schedule"));
     qn_str_fini(&names);
     qn_graph_free(g);

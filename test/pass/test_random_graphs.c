@@ -31,6 +31,7 @@ static Config config_of(uint64_t seed)
     k.o.keep_ctx = k.device;
     k.o.tuned = chance(&c, 60) ? qn_device_is_tuned : NULL; /* without it there are no layouts */
     k.o.tuned_ctx = k.device;
+    k.o.prefers = chance(&c, 60) ? qn_device_prefers : NULL;
     return k;
 }
 
@@ -308,8 +309,10 @@ static void shrink(Case *c, Config *k)
         for (int64_t at = c->g->n_nodes - 1; at >= 0; at--)
             again |= cut_node(c, k, at);
     }
-    static const char *const passes[] = { "cse",       "simplify", "fold",    "epilogue",
-                                          "recompute", "fuse",     "schedule" };
+    static const char *const passes[] = { "cse",       "simplify",  "fold",
+                                          "epilogue",  "recompute", "fuse",
+                                          "fuse_loss", "fuse_norm", "fuse_norm_grad",
+                                          "schedule" };
     static char off[300];
     for (int i = 0; i < QN_COUNT(passes); i++) { /* passes that are not to blame */
         char more[300];

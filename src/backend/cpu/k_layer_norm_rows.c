@@ -1,6 +1,6 @@
-/* layer_norm, rms_norm and their gradients in f32, to which 16-bit tensors are widened. The
- * parameters' gradients are summed over parts of the rows, as many as the shape says, and the parts
- * in order. */
+/* layer_norm, also of a sum, rms_norm and their gradients in f32, to which 16-bit tensors are
+ * widened. The parameters' gradients are summed over parts of the rows, as many as the shape says,
+ * and the parts in order. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/rows.h"
 #include "backend/cpu/stream.h"
@@ -33,9 +33,9 @@ static QnStatus norm_prepare(QnPrepared *p)
 {
     const QnNode *n = p->node;
     bool grad = n->op == &qn_op_layer_norm_grad || n->op == &qn_op_rms_norm_grad;
-    bool center = n->op == &qn_op_layer_norm || n->op == &qn_op_layer_norm_grad;
+    bool center = n->op != &qn_op_rms_norm && n->op != &qn_op_rms_norm_grad;
     const QnShape *rstd =
-        grad ? &n->in[center ? 3 : 2]->type.shape : &n->out[center ? 2 : 1].type.shape;
+        grad ? &n->in[center ? 3 : 2]->type.shape : &n->out[n->n_out - 1].type.shape;
     const QnShape *x = &n->in[grad ? 1 : 0]->type.shape;
     NormState *s = p->state = qn_alloc(sizeof *s);
     if (!s)
@@ -63,21 +63,36 @@ static void norm_fini(QnPrepared *p)
 typedef struct NormRun {
     const NormState *s;
     const float *dy, *x, *scale, *bias, *mean, *rstd;
-    float *y, *out_mean, *out_rstd, *work;
+    const float *more; /* added to dx or x; NULL: nothing is */
+    float *y, *sum, *out_mean, *out_rstd, *work;
 } NormRun;
 
-/* Where the result of a row is made. */
-static float *row_of(const NormRun *r, int64_t part, int64_t row)
+/* Where row `row` of a result at `to` is made: slot 0 or 1 of the part's workspace. */
+static float *row_of(const NormRun *r, float *to, int64_t part, int slot, int64_t row)
 {
     const NormState *s = r->s;
-    return s->stream ? r->work + part * ROWS_A_PART * s->n : r->y + row * s->n;
+    return s->stream ? r->work + (part * ROWS_A_PART + slot) * s->n : to + row * s->n;
 }
 
-static void row_done(const NormRun *r, const float *made, int64_t row)
+static void row_done(const NormRun *r, const float *made, float *to, int64_t row)
 {
     const NormState *s = r->s;
     if (s->stream)
-        s->stream(made, r->y + row * s->n, (size_t)s->n * sizeof(float));
+        s->stream(made, to + row * s->n, (size_t)s->n * sizeof(float));
+}
+
+/* The row that is normalised: of x, or of the sum, which is stored if it is kept. */
+static const float *summed(const NormRun *r, int64_t part, int64_t row)
+{
+    const NormState *s = r->s;
+    const float *x = r->x + row * s->n;
+    if (!r->more)
+        return x;
+    float *sum = row_of(r, r->sum ? r->sum : r->y, part, r->sum != NULL, row);
+    s->fns->add(x, r->more + row * s->n, sum, s->n);
+    if (r->sum)
+        row_done(r, sum, r->sum, row);
+    return sum;
 }
 
 static void norm_part(void *ctx, int64_t part)
@@ -86,10 +101,11 @@ static void norm_part(void *ctx, int64_t part)
     const NormState *s = r->s;
     int64_t end = qn_cpu_part_begin(s->rows, s->n_parts, part + 1);
     for (int64_t i = qn_cpu_part_begin(s->rows, s->n_parts, part); i < end; i++) {
-        float *y = row_of(r, part, i);
-        s->fns->norm(r->x + i * s->n, y, r->scale, r->bias, s->n, s->eps,
-                     s->center ? r->out_mean + i : NULL, r->out_rstd + i);
-        row_done(r, y, i);
+        const float *x = summed(r, part, i);
+        float *y = row_of(r, r->y, part, 0, i);
+        s->fns->norm(x, y, r->scale, r->bias, s->n, s->eps, s->center ? r->out_mean + i : NULL,
+                     r->out_rstd + i);
+        row_done(r, y, r->y, i);
     }
     qn_stream_end();
 }
@@ -99,12 +115,14 @@ static QnStatus norm_f32(const QnPrepared *p, const void *const *in, void *const
 {
     const NormState *s = p->state;
     const QnNode *n = p->node;
-    NormRun r = {
-        .s = s, .x = in[0], .y = out[0], .out_rstd = out[s->center ? 2 : 1], .work = workspace
-    };
-    r.scale = n->n_in > 1 ? in[1] : NULL;
-    r.bias = n->n_in > 2 ? in[2] : NULL;
-    r.out_mean = s->center ? out[1] : NULL;
+    int add = n->op == &qn_op_add_layer_norm, stats = s->center + 1, y = n->n_out - stats - 1;
+    NormRun r = { .s = s, .x = in[0], .y = out[y], .work = workspace };
+    r.more = add ? in[1] : NULL;
+    r.sum = y ? out[0] : NULL;
+    r.scale = n->n_in > add + 1 ? in[add + 1] : NULL;
+    r.bias = n->n_in > add + 2 ? in[add + 2] : NULL;
+    r.out_mean = s->center ? out[y + 1] : NULL;
+    r.out_rstd = out[n->n_out - 1];
     qn_cpu_parallel(qn_cpu_threads(p), s->n_parts, norm_part, &r);
     return QN_OK;
 }
@@ -123,11 +141,12 @@ static void grad_part(void *ctx, int64_t part)
     int64_t end = qn_cpu_part_begin(s->rows, s->n_parts, part + 1);
     memset(dscale, 0, (size_t)(2 * s->n) * sizeof *dscale);
     for (int64_t i = qn_cpu_part_begin(s->rows, s->n_parts, part); i < end; i++) {
-        float *dx = row_of(r, part, i);
+        float *dx = row_of(r, r->y, part, 0, i);
         s->fns->norm_grad(r->dy + i * s->n, r->x + i * s->n, r->scale, s->n, s->center,
-                          s->center ? r->mean[i] : 0, r->rstd[i], dx, dscale,
+                          s->center ? r->mean[i] : 0, r->rstd[i],
+                          r->more ? r->more + i * s->n : NULL, dx, dscale,
                           s->center ? dbias : NULL);
-        row_done(r, dx, i);
+        row_done(r, dx, r->y, i);
     }
     qn_stream_end();
 }
@@ -152,6 +171,7 @@ static QnStatus norm_grad_f32(const QnPrepared *p, const void *const *in, void *
     NormRun r = { .s = s, .dy = in[0], .x = in[1], .rstd = in[rstd], .y = out[0] };
     r.mean = s->center ? in[2] : NULL;
     r.scale = n->n_in > rstd + 1 ? in[rstd + 1] : NULL;
+    r.more = n->n_in > rstd + 2 ? in[rstd + 2] : NULL;
     r.work = workspace;
     qn_cpu_parallel(qn_cpu_threads(p), s->n_parts, grad_part, &r);
     for (int i = 1; i < n->n_out; i++)
@@ -169,6 +189,18 @@ const QnKernel qn_kernel_layer_norm_rows = {
     .name = "cpu.layer_norm.rows",
     .backend = "cpu",
     .op = &qn_op_layer_norm,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = norm_accepts,
+    .prepare = norm_prepare,
+    .run = norm_run,
+    .fini = norm_fini,
+};
+
+const QnKernel qn_kernel_add_layer_norm_rows = {
+    .name = "cpu.add_layer_norm.rows",
+    .backend = "cpu",
+    .op = &qn_op_add_layer_norm,
     .rank = 60,
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = norm_accepts,

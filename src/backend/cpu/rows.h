@@ -14,13 +14,18 @@ typedef struct QnRowFns {
     /* dx may be x. Returns the loss, to the bit what cross_entropy does, if that is wanted. */
     float (*cross_entropy_grad)(const float *x, float *dx, int64_t n, int64_t label, float even,
                                 float dy, bool wants_loss);
-    /* y = (x - mean) * rstd * scale + bias; scale and bias may be NULL; mean NULL: RMS norm. */
+    /* y = a + b; y may be a or b. */
+    void (*add)(const float *a, const float *b, float *y, int64_t n);
+    /* y = (x - mean) * rstd * scale + bias; y may be x; scale and bias may be NULL; mean NULL: RMS
+     * norm. */
     void (*norm)(const float *x, float *y, const float *scale, const float *bias, int64_t n,
                  float eps, float *mean, float *rstd);
     /* dscale and dbias are added to; scale NULL: neither is touched; dbias NULL: RMS norm, whose
-     * mean is 0. dx may be dy or x. */
+     * mean is 0. more, which needs a scale, is added to dx; NULL: nothing is. dx may be dy, x or
+     * more. */
     void (*norm_grad)(const float *dy, const float *x, const float *scale, int64_t n, bool center,
-                      float mean, float rstd, float *dx, float *dscale, float *dbias);
+                      float mean, float rstd, const float *more, float *dx, float *dscale,
+                      float *dbias);
 } QnRowFns;
 
 #define QN_X(name) extern const QnRowFns qn_row_fns_##name;

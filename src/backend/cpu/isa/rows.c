@@ -74,6 +74,11 @@ static float cross_entropy_grad(const float *x, float *dx, int64_t n, int64_t la
     return wants_loss ? row_loss(m + qn_logf(s), hit, mean, even) : 0;
 }
 
+static void add(const float *a, const float *b, float *y, int64_t n)
+{
+    QN_IVDEP for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
+}
+
 static void norm(const float *x, float *y, const float *scale, const float *bias, int64_t n,
                  float eps, float *mean, float *rstd)
 {
@@ -116,7 +121,8 @@ static void grad_sums(const float *dy, const float *x, const float *scale, int64
 }
 
 static void norm_grad(const float *dy, const float *x, const float *scale, int64_t n, bool center,
-                      float mean, float rstd, float *dx, float *dscale, float *dbias)
+                      float mean, float rstd, const float *more, float *dx, float *dscale,
+                      float *dbias)
 {
     float sum, dot;
     grad_sums(dy, x, scale, n, mean, &sum, &dot);
@@ -127,7 +133,10 @@ static void norm_grad(const float *dy, const float *x, const float *scale, int64
     if (scale && dbias) {
         QN_IVDEP for (int64_t i = 0; i < n; i++) dbias[i] += dy[i];
     }
-    if (scale) {
+    if (scale && more) {
+        QN_IVDEP for (int64_t i = 0; i < n; i++) dx[i] =
+            more[i] + rstd * (dy[i] * scale[i] - k0 - (x[i] - mean) * k1);
+    } else if (scale) {
         QN_IVDEP for (int64_t i = 0; i < n; i++) dx[i] =
             rstd * (dy[i] * scale[i] - k0 - (x[i] - mean) * k1);
     } else {
@@ -140,6 +149,7 @@ const QnRowFns QN_ISA_NAME(qn_row_fns) = {
     .log_softmax = log_softmax,
     .cross_entropy = cross_entropy,
     .cross_entropy_grad = cross_entropy_grad,
+    .add = add,
     .norm = norm,
     .norm_grad = norm_grad,
 };
