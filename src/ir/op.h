@@ -113,6 +113,7 @@ typedef enum QnTrait {
     QN_ANY_DTYPE = 1 << 15,  /* takes dtypes that are for storage alone, as leaves and operators
                               * that move data do */
     QN_WHOLE = 1 << 16,      /* its reference computes integers exactly, and they wrap */
+    QN_TEXT_F8 = 1 << 17,    /* its device text reads and writes f8e4m3fn and f8e5m2 */
 } QnTrait;
 
 /* ---- maps ------------------------------------------------------------------------------------ */

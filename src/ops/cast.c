@@ -169,7 +169,7 @@ const QnOp qn_op_cast = {
     .version = 1,
     .doc = "x in another dtype",
     .n_in = 1,
-    .traits = QN_MAP | QN_ANY_LAYOUT | QN_ANY_DTYPE,
+    .traits = QN_MAP | QN_ANY_LAYOUT | QN_ANY_DTYPE | QN_TEXT_F8,
     QN_ATTRS(Attr, cast_fields),
     .infer = cast_infer,
     .grad = cast_grad,

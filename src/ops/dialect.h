@@ -150,6 +150,48 @@ typedef unsigned char qn_u8;
 typedef unsigned char qn_bool;
 typedef int qn_i32;
 typedef qn_long qn_i64;
+
+/* Floats of 8 bits, by their codes: to nearest, ties to even; what is too large, infinities as
+ * well, becomes the largest number. */
+typedef qn_u8 qn_f8e4m3fn;
+typedef qn_u8 qn_f8e5m2;
+QN_SCALAR qn_uint qn_f8_of(float v, int fraction, int bias, float most)
+{
+    const int cut = 23 - fraction;
+    float a = v != v ? 0.0f : qn_absf(v);
+    a = a > most ? most : a;
+    qn_uint u = qn_bits(a), more = (1u << (cut - 1)) - 1u + (u >> cut & 1u);
+    qn_uint normal = ((u + more) >> cut) - ((qn_uint)(127 - bias) << fraction);
+    qn_uint tiny = (qn_uint)qn_rintf(a * qn_from_bits((qn_uint)(126 + bias + fraction) << 23));
+    qn_uint code = a < qn_from_bits((qn_uint)(128 - bias) << 23) ? tiny : normal;
+    return (v != v ? 0x7fu : code) | (qn_bits(v) >> 24 & 0x80u);
+}
+/* The number of a code that is neither infinite nor NaN. */
+QN_SCALAR float qn_f8_float(qn_uint code, int fraction, int bias)
+{
+    qn_uint a = code & 0x7fu, normal = (a << (23 - fraction)) + ((qn_uint)(127 - bias) << 23);
+    float tiny = (float)a * qn_from_bits((qn_uint)(128 - bias - fraction) << 23);
+    float x = a >> fraction ? qn_from_bits(normal) : tiny;
+    return qn_from_bits(qn_bits(x) | (code & 0x80u) << 24);
+}
+QN_SCALAR float qn_f8e4m3fn_float(qn_uint code)
+{
+    return (code & 0x7fu) == 0x7fu ? qn_from_bits(0x7fc00000u) : qn_f8_float(code, 3, 7);
+}
+QN_SCALAR float qn_f8e5m2_float(qn_uint code)
+{
+    qn_uint whole = 0x7f800000u | (code & 3u) << 21 | (code & 0x80u) << 24;
+    return (code & 0x7cu) == 0x7cu ? qn_from_bits(whole) : qn_f8_float(code, 2, 15);
+}
+#define qn_f8e4m3fn_of(v)          ((qn_u8)qn_f8_of(v, 3, 7, 448.0f))
+#define qn_f8e5m2_of(v)            ((qn_u8)qn_f8_of(v, 2, 15, 57344.0f))
+#define qn_load_f8e4m3fn(p, i)     qn_f8e4m3fn_float((p)[i])
+#define qn_load_f8e5m2(p, i)       qn_f8e5m2_float((p)[i])
+#define qn_store_f8e4m3fn(p, i, v) ((p)[i] = qn_f8e4m3fn_of(v))
+#define qn_store_f8e5m2(p, i, v)   ((p)[i] = qn_f8e5m2_of(v))
+#define qn_round_f8e4m3fn(v)       qn_f8e4m3fn_float(qn_f8e4m3fn_of(v))
+#define qn_round_f8e5m2(v)         qn_f8e5m2_float(qn_f8e5m2_of(v))
+
 #define qn_load_i8(p, i)       ((qn_long)(p)[i])
 #define qn_load_u8(p, i)       ((qn_long)(p)[i])
 #define qn_load_i32(p, i)      ((qn_long)(p)[i])
@@ -264,6 +306,26 @@ QN_SCALAR qn_long qn_u64_of(float v)
         QN_STORE4(ushort4, qn_q, (p) + (i));                                                       \
     }
 #endif
+#define QN_LOAD4_F8(dtype, p, i, v)                                                                \
+    {                                                                                              \
+        const uchar4 qn_q = QN_LOAD4(uchar4, (p) + (i));                                           \
+        qn_u8 qn_w[4];                                                                             \
+        QN_SPREAD4(qn_w, qn_q);                                                                    \
+        QN_EACH4(v[u] = qn_load_##dtype(qn_w, u))                                                  \
+    }
+#define QN_STORE4_F8(dtype, p, i, v)                                                               \
+    {                                                                                              \
+        uchar4 qn_q;                                                                               \
+        qn_u8 qn_w[4];                                                                             \
+        QN_EACH4(qn_w[u] = qn_##dtype##_of(v[u]))                                                  \
+        QN_GATHER4(qn_q, qn_w);                                                                    \
+        QN_STORE4(uchar4, qn_q, (p) + (i));                                                        \
+    }
+#define qn_load4_f8e4m3fn(p, i, v)  QN_LOAD4_F8(f8e4m3fn, p, i, v)
+#define qn_store4_f8e4m3fn(p, i, v) QN_STORE4_F8(f8e4m3fn, p, i, v)
+#define qn_load4_f8e5m2(p, i, v)    QN_LOAD4_F8(f8e5m2, p, i, v)
+#define qn_store4_f8e5m2(p, i, v)   QN_STORE4_F8(f8e5m2, p, i, v)
+
 #define qn_load4_i8(p, i, v)    QN_EACH4(v[u] = qn_load_i8(p, (i) + u))
 #define qn_store4_i8(p, i, v)   QN_EACH4(qn_store_i8(p, (i) + u, v[u]))
 #define qn_load4_u8(p, i, v)    QN_EACH4(v[u] = qn_load_u8(p, (i) + u))
@@ -471,9 +533,12 @@ QN_SCALAR void qn_philox(QN_GLOBAL const qn_long *key, qn_long n_key, qn_long st
 #include "base/compiler.h"
 #include "base/vmath.h"
 
-#define QN_SCALAR QN_INLINE
+#define QN_SCALAR       QN_INLINE
+#define qn_bits(x)      qn_f32_bits(x)
+#define qn_from_bits(x) qn_f32_from_bits(x)
 typedef int64_t qn_long;
 typedef uint64_t qn_ulong;
+typedef uint32_t qn_uint;
 
 #ifdef QN_TILE_ISA /* y[i] = f(x0[i], …) over n elements; y may be one of the x */
 

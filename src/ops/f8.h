@@ -9,10 +9,24 @@
 
 enum { QN_F8_HISTORY = 16 };
 
-/* The f32 scalar to multiply x by before it is rounded to `to`. state: name of the state that holds
- * the history, NULL: none, x alone decides. update: this step enters the history. */
-QnValue *qn_f8_scale(QnGraph *g, QnValue *x, const char *state, QnDtype to, bool update);
-/* x times the scale in the 8-bit type, saturating. */
-QnValue *qn_f8_round(QnGraph *g, QnValue *x, QnValue *scale, QnDtype to);
+/* A matrix (M,N) as an operand of products. */
+typedef struct QnF8Operand {
+    QnValue *straight, *turned; /* (M,N) and (N,M), 8-bit */
+    QnValue *inverse;           /* f32 scalar: times this they are the matrix */
+} QnF8Operand;
+
+/* state: name of the state that holds the history, NULL: none, x alone decides. update: this step
+ * enters the history. */
+QnF8Operand qn_f8_operand(QnGraph *g, QnValue *x, const char *state, QnDtype to, bool update);
+
+/* ---- for the operators ---- */
+
+double qn_f8_most(QnDtype dtype); /* the largest number */
+/* Whether x can be rounded to the dtype; a history is a row of f32. */
+QnStatus qn_f8_check(const char *op, QnDtype dtype, const QnType *x);
+QnStatus qn_f8_check_history(const char *op, const QnType *history);
+/* The largest |element|, f32; and whether such a number is neither infinite nor NaN. */
+QnValue *qn_f8_largest(QnGraph *g, QnValue *x);
+QnValue *qn_f8_is_sound(QnGraph *g, QnValue *amax);
 
 #endif

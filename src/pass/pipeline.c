@@ -14,6 +14,7 @@ static const QnPassEntry passes[] = {
     { "fold", qn_pass_fold, QN_O1 },
     { "cse", qn_pass_cse, QN_O1 },
     { "dce", qn_pass_dce, QN_O1 },
+    { "trim", qn_pass_trim, QN_O1 },
     { "fold_scale", qn_pass_fold_scale, QN_O1 },
     { "epilogue", qn_pass_epilogue, QN_O1 },
     { "fold", qn_pass_fold, QN_O1 }, /* biases that came together */

@@ -24,6 +24,7 @@ QnPass qn_pass_fold;     /* constants are computed, arithmetic identities applie
 QnPass qn_pass_simplify; /* reshape, transpose, expand, cast: fewer of them */
 QnPass qn_pass_cse;      /* equal computations are done once */
 QnPass qn_pass_dce;      /* what no output needs goes */
+QnPass qn_pass_trim;     /* results that nobody reads are not made */
 QnPass qn_pass_fold_scale;     /* constant factors of channels go into constant weights */
 QnPass qn_pass_epilogue;       /* an addition after matmul or conv becomes its bias */
 QnPass qn_pass_fuse_loss;      /* cross-entropy and its gradient in one */

@@ -1,6 +1,5 @@
 #include "pass/precision.h"
 
-#include "ops/f8.h"
 #include "ops/ops.h"
 
 #include <string.h>
@@ -175,16 +174,13 @@ static const char *history_name(Pass *p, const QnNode *n, const char *of)
 static QnStatus product_by_f8(Pass *p, const QnNode *n, QnValue *const *in, QnValue **out)
 {
     QnGraph *g = p->to;
-    const char *x = history_name(p, n, "x"), *w = history_name(p, n, "w");
-    const char *dy = history_name(p, n, "dy");
-    if (!x || !w || !dy)
+    const char *history[] = { history_name(p, n, "x"), history_name(p, n, "w"),
+                              history_name(p, n, "dy") };
+    if (!history[0] || !history[1] || !history[2])
         return QN_ENOMEM;
     p->n_f8++;
-    bool trans_b = flag_of(n, "trans_b");
     qn_scope_push(g, n->name ? n->name : n->op->name);
-    QnValue *sx = qn_f8_scale(g, in[0], x, QN_DTYPE_F8E4M3FN, p->o->updates);
-    QnValue *sw = qn_f8_scale(g, in[1], w, QN_DTYPE_F8E4M3FN, p->o->updates);
-    QnValue *y = qn_matmul_by_f8(g, in[0], in[1], sx, sw, trans_b, dy);
+    QnValue *y = qn_matmul_by_f8(g, in[0], in[1], flag_of(n, "trans_b"), history, p->o->updates);
     if (n->n_in > 2 && in[2])
         y = qn_add(g, y, in[2]);
     qn_scope_pop(g);

@@ -27,6 +27,20 @@ bool qn_devbody_is_whole(QnDtype d)
     return !qn_dtype_is_float(d);
 }
 
+bool qn_devbody_has(const QnOp *op, QnDtype d)
+{
+    bool f8 = d == QN_DTYPE_F8E4M3FN || d == QN_DTYPE_F8E5M2;
+    return d != QN_DTYPE_F64 && (!qn_dtype_is_storage(d) || (f8 && (op->traits & QN_TEXT_F8)));
+}
+
+/* Text saturates where it rounds to 8 bits. */
+static bool overflows(const QnBodyInstr *x)
+{
+    const QnAttrField *f = qn_attr_find(x->op, "saturate");
+    return f && qn_dtype_is_storage(x->dtype) &&
+           !*(const bool *)((const char *)x->attr + f->offset);
+}
+
 /* By <op>_i, exactly: integers to integers. */
 static bool is_exact(const QnDevBody *b, const QnBodyInstr *x)
 {
@@ -42,12 +56,12 @@ static QnStatus check_instr(const QnDevBody *b, const QnBodyInstr *x)
     if (!x->op->map || !x->op->device)
         return qn_fail(QN_EUNSUPPORTED, "%s: has no scalar function in device text", x->op->name);
     bool exact = is_exact(b, x);
-    if (x->dtype == QN_DTYPE_F64 || qn_dtype_is_storage(x->dtype))
+    if (!qn_devbody_has(x->op, x->dtype) || overflows(x))
         return qn_fail(QN_EUNSUPPORTED, "%s: device text has no %s", x->op->name,
                        qn_dtype_name(x->dtype));
     for (int k = 0; k < x->op->n_in; k++) {
         QnDtype d = operand_dtype(b, x->arg[k]);
-        if (d == QN_DTYPE_F64 || qn_dtype_is_storage(d))
+        if (!qn_devbody_has(x->op, d))
             return qn_fail(QN_EUNSUPPORTED, "%s: device text has no %s", x->op->name,
                            qn_dtype_name(d));
         /* a float holds 24 bits: enough only on the way to a float */

@@ -18,6 +18,8 @@ typedef struct QnDevBody {
 const QnBody *qn_devbody_of(const QnNode *n);
 /* Integers and bools are qn_long in the text, floats float. */
 bool qn_devbody_is_whole(QnDtype d);
+/* Whether the text of the operator has tensors of this dtype. */
+bool qn_devbody_has(const QnOp *op, QnDtype d);
 /* An error says what of it text cannot do. */
 QnStatus qn_devbody_check(const QnDevBody *b);
 /* Every operator's text once: it holds the scalar function. */

@@ -20,7 +20,7 @@ static const char *check_tensors(const QnNode *n)
         const QnValue *v = i < n->n_in ? n->in[i] : &n->out[i - n->n_in];
         if (!v)
             continue;
-        if (v->type.dtype == QN_DTYPE_F64 || qn_dtype_is_storage(v->type.dtype))
+        if (!qn_devbody_has(n->op, v->type.dtype))
             return "device text computes in f32";
         if (!map && v->type.layout != QN_LAYOUT_PLAIN)
             return "device text reads the plain layout";

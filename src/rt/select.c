@@ -138,7 +138,8 @@ bool qn_device_has_kernel(void *device, const QnNode *n)
     const QnDevice *d = device;
     for (int i = 0; i < d->backend->n_kernels; i++) {
         const QnKernel *k = d->backend->kernels[i];
-        if (k->op == n->op && !qn_select_reason(d, k, n))
+        bool its_own = k->op ? k->op == n->op : k->rank > 0; /* the reference is nobody's own */
+        if (its_own && !qn_select_reason(d, k, n))
             return true;
     }
     return false;

@@ -288,19 +288,22 @@ static void test_scale_follows_overflow(void **state)
 
 /* ---- 8 bits ---- */
 
-static double scale_of(QnGraph *g, QnValue *scale, const float *x, int n, const float *history)
+/* What x is scaled by, and its reciprocal is 1. */
+static double scale_of(QnGraph *g, QnF8Operand q, const float *x, int n, const float *history)
 {
     QnStore *store = qn_store_new(device);
     QnPlan *p;
-    assert_ok(qn_graph_output(g, "scale", scale));
+    assert_ok(qn_graph_output(g, "inverse", q.inverse));
     assert_ok(qn_store_add(store, g));
     assert_ok(qn_store_alloc(store));
     if (history)
         assert_ok(qn_store_write(store, qn_store_find(store, "h"), history));
+    QnPipelineOptions passes = qn_device_passes(device);
+    assert_ok(qn_pipeline_run(g, &passes));
     assert_ok(qn_plan_new(g, device, store, NULL, &p));
     memcpy(qn_plan_input(p, "x", NULL), x, (size_t)n * sizeof *x);
     assert_ok(qn_plan_run(p));
-    double got = (double)*(const float *)qn_plan_output(p, "scale", NULL);
+    double got = 1 / (double)*(const float *)qn_plan_output(p, "inverse", NULL);
     float kept[QN_F8_HISTORY];
     if (history) { /* moved by one, what came now in front */
         assert_ok(qn_store_read(store, qn_store_find(store, "h"), kept));
@@ -312,23 +315,26 @@ static double scale_of(QnGraph *g, QnValue *scale, const float *x, int n, const 
     return got;
 }
 
-/* 448 / 3.5 is 128: that at the first step, and what the history says later. */
+/* 448 / 3.5 is 128: that at the first step, and what the history says later. Half a unit more than
+ * 3.5 is an octave less. */
 static void test_f8_scale_is_delayed(void **state)
 {
     (void)state;
     float none[QN_F8_HISTORY] = { 0 }, seen[QN_F8_HISTORY] = { 1, 28, 2 };
     static const float x[4] = { 1, -3.5f, 2, 0 }, zeros[4], bad[4] = { INFINITY, 1, 1, 1 };
+    static const float more[4] = { 1, 0x1.c00002p1f }, nan[4] = { NAN, 1 };
     const struct {
         const float *x, *history;
         double want;
-    } cases[] = { { x, none, 128 }, { x, seen, 16 }, { bad, seen, 16 }, { zeros, NULL, 1 } };
+    } cases[] = { { x, none, 128 },   { x, seen, 16 },    { bad, seen, 16 },
+                  { zeros, NULL, 1 }, { more, NULL, 64 }, { nan, NULL, 1 } };
     for (int i = 0; i < QN_COUNT(cases); i++) {
         QnGraph *g = qn_graph_new();
-        QnValue *v = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(4));
+        QnValue *v = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(2, 2));
         const char *name = cases[i].history ? "h" : NULL;
-        QnValue *s = qn_f8_scale(g, v, name, QN_DTYPE_F8E4M3FN, name != NULL);
-        double got = scale_of(g, s, cases[i].x, 4, cases[i].history);
-        if (fabs(got / cases[i].want - 1) > 1e-6)
+        QnF8Operand q = qn_f8_operand(g, v, name, QN_DTYPE_F8E4M3FN, name != NULL);
+        double got = scale_of(g, q, cases[i].x, 4, cases[i].history);
+        if (got != cases[i].want)
             fail_msg("case %d: %g, not %g", i, got, cases[i].want);
         qn_graph_free(g);
     }
@@ -341,6 +347,17 @@ static double rounded(QnDtype dtype, double x)
     qn_dtype_from_f64(dtype, &x, &bits, 1);
     qn_dtype_to_f64(dtype, &bits, &y, 1);
     return y;
+}
+
+/* By the power of two that brings the largest below `most`. */
+static void round_all(QnDtype dtype, double most, double *x, int n)
+{
+    double largest = 0;
+    for (int i = 0; i < n; i++)
+        largest = fmax(largest, fabs(x[i]));
+    double scale = exp2(floor(log2(most / largest)));
+    for (int i = 0; i < n; i++)
+        x[i] = rounded(dtype, x[i] * scale) / scale;
 }
 
 static void fill_input(QnPlan *p, const char *name, double *x, int n)
@@ -359,9 +376,7 @@ static void test_f8_product(void **state)
     QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(M, K)), *grads[2];
     QnValue *w = qn_input(g, "w", QN_DTYPE_F32, &QN_SHAPE(K, N));
     QnValue *dy = qn_input(g, "dy", QN_DTYPE_F32, &QN_SHAPE(M, N));
-    QnValue *one = qn_full(g, 1, QN_DTYPE_F32, &(QnShape){ 0 });
-    QnValue *s = qn_full(g, 64, QN_DTYPE_F32, &(QnShape){ 0 });
-    QnValue *y = qn_matmul_by_f8(g, x, w, s, one, false, NULL);
+    QnValue *y = qn_matmul_by_f8(g, x, w, false, NULL, false);
     assert_ok(qn_grad_from(g, y, dy, (QnValue *[]){ x, w }, 2, grads));
     double vx[M * K], vw[K * N], vd[M * N];
     for (int i = 0; i < M * K; i++)
@@ -385,16 +400,9 @@ static void test_f8_product(void **state)
     const float *got[3];
     for (int i = 0; i < 3; i++)
         got[i] = qn_plan_output(p, names[i], NULL);
-    for (int i = 0; i < M * K; i++)
-        vx[i] = rounded(QN_DTYPE_F8E4M3FN, vx[i] * 64) / 64;
-    for (int i = 0; i < K * N; i++)
-        vw[i] = rounded(QN_DTYPE_F8E4M3FN, vw[i]);
-    double largest = 0, scale = 1;
-    for (int i = 0; i < M * N; i++)
-        largest = fmax(largest, fabs(vd[i]));
-    scale = exp2(floor(log2(57344 / largest)));
-    for (int i = 0; i < M * N; i++)
-        vd[i] = rounded(QN_DTYPE_F8E5M2, vd[i] * scale) / scale;
+    round_all(QN_DTYPE_F8E4M3FN, 448, vx, M * K);
+    round_all(QN_DTYPE_F8E4M3FN, 448, vw, K * N);
+    round_all(QN_DTYPE_F8E5M2, 57344, vd, M * N);
     for (int m = 0; m < M; m++) {
         for (int n = 0; n < N; n++) {
             double want = 0;
