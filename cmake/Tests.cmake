@@ -87,7 +87,7 @@ endforeach()
 # A driver for tests of the CUDA plugin, with host memory behind it.
 if(TARGET quern_cuda)
     file(GLOB stub_sources CONFIGURE_DEPENDS test/cuda/stub/*.c)
-    add_library(quern_cuda_stub MODULE ${stub_sources})
+    add_library(quern_cuda_stub MODULE ${stub_sources} src/base/float8.c)
     set_target_properties(quern_cuda_stub PROPERTIES OUTPUT_NAME cuda_stub
                           LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test")
     target_compile_options(quern_cuda_stub PRIVATE ${quern_warnings} -Wno-missing-prototypes)

@@ -1,6 +1,6 @@
 /* What follows a product: y = matmul(a, b) + c is matmul(a, b, c) where c holds one number a
- * column, and conv likewise one a channel. The sum is then rounded once. Later maps stay for the
- * fusion pass: the kernels' attributes offer no more. */
+ * column, conv likewise one a channel, and matmul_f8 where the device takes it. The sum is then
+ * rounded once. Later maps stay for the fusion pass: the kernels' attributes offer no more. */
 #include "ops/ops.h"
 #include "pass/rewrite.h"
 
@@ -32,13 +32,27 @@ static QnValue *channel_bias(QnGraph *g, QnValue *c, const QnShape *y)
 static bool is_product(const QnValue *v, const QnNode *n, const int32_t *uses)
 {
     const QnNode *p = v->node;
-    return (p->op == &qn_op_matmul || p->op == &qn_op_conv) && uses[v->id] == 1 &&
-           qn_type_is_equal(&v->type, &n->out[0].type);
+    return (p->op == &qn_op_matmul || p->op == &qn_op_conv || p->op == &qn_op_matmul_f8) &&
+           uses[v->id] == 1 && qn_type_is_equal(&v->type, &n->out[0].type);
 }
 
-static QnValue *with_bias(QnGraph *g, QnNode *p, QnValue *c)
+/* A product of 8 bits is here because the device has a kernel for it, which must take the bias. */
+static QnValue *f8_with_bias(QnGraph *g, QnNode *p, QnValue *c, const QnPipelineOptions *o)
+{
+    const QnType *y = &p->out[0].type;
+    c = p->n_in == 4 && c->type.dtype == y->dtype ? column_bias(g, c, &y->shape) : NULL;
+    QnValue *v = c ? qn_matmul_f8(g, p->in[0], p->in[1], p->in[2], p->in[3], c, y->dtype) : NULL;
+    if (!v || qn_value_is_poison(v) || (o->keep && o->keep(o->keep_ctx, v->node)))
+        return v;
+    qn_graph_remove(g, v->node);
+    return NULL;
+}
+
+static QnValue *with_bias(QnGraph *g, QnNode *p, QnValue *c, const QnPipelineOptions *o)
 {
     const QnShape *y = &p->out[0].type.shape;
+    if (p->op == &qn_op_matmul_f8)
+        return f8_with_bias(g, p, c, o);
     c = p->op == &qn_op_conv ? channel_bias(g, c, y) : column_bias(g, c, y);
     if (c && p->n_in > 2 && p->in[2]) /* sums of few numbers instead of sums of all */
         c = qn_shape_is_equal(&p->in[2]->type.shape, &c->type.shape) ? qn_add(g, p->in[2], c)
@@ -61,7 +75,7 @@ QnStatus qn_pass_epilogue(QnGraph *g, const QnPipelineOptions *o)
             if (v->id >= known || !is_product(v, n, uses))
                 continue;
             qn_graph_set_cursor(g, n);
-            QnValue *y = with_bias(g, v->node, c);
+            QnValue *y = with_bias(g, v->node, c, o);
             if (!y)
                 continue;
             y->node->name = n->name ? n->name : v->node->name;

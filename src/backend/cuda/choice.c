@@ -61,10 +61,10 @@ static QnStatus choose(const QnCudaBlas *blas, const QnCudaProductDesc *d, QnCud
 static QnStatus make_key(const QnCudaChoices *choices, const QnCudaProduct *p, QnCacheKey *key)
 {
     QnStr text = { 0 };
-    qn_str_printf(&text, "%lld %lld %lld x%lld at %lld %lld, %d%d, type %d, epilogue %d",
+    qn_str_printf(&text, "%lld %lld %lld x%lld at %lld %lld, %d%d, types %d %d %d, epilogue %d",
                   (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->batch,
                   (long long)p->stride_a, (long long)p->stride_b, p->trans_a, p->trans_b,
-                  (int)p->dtype, (int)p->epilogue);
+                  (int)p->dtype_a, (int)p->dtype_b, (int)p->dtype, (int)p->epilogue);
     const char *parts[] = { "cublaslt", choices->maker, TERMS, qn_str_text(&text) };
     QnStatus st = text.st;
     if (st == QN_OK)
@@ -127,7 +127,8 @@ static bool is_same(const QnCudaProduct *x, const QnCudaProduct *y)
 {
     return x->m == y->m && x->n == y->n && x->k == y->k && x->batch == y->batch &&
            x->stride_a == y->stride_a && x->stride_b == y->stride_b && x->trans_a == y->trans_a &&
-           x->trans_b == y->trans_b && x->epilogue == y->epilogue && x->dtype == y->dtype;
+           x->trans_b == y->trans_b && x->epilogue == y->epilogue && x->dtype_a == y->dtype_a &&
+           x->dtype_b == y->dtype_b && x->dtype == y->dtype;
 }
 
 QnStatus qn_cuda_product_choose(const QnCudaBlas *blas, QnCudaChoices *choices,

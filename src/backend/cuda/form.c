@@ -4,7 +4,21 @@
 
 #include "backend/cuda/host.h"
 
-enum { AUX_ALIGN = 8 }; /* elements: what the leading dimension of an auxiliary matrix divides by */
+enum {
+    AUX_ALIGN = 8,    /* elements: what the leading dimension of an auxiliary matrix divides by */
+    ROW_ALIGN_F8 = 16 /* bytes: what every row of a product of 8 bits divides by */
+};
+
+static bool is_of(const QnNode *n, const char *op)
+{
+    return !strcmp(n->op->name, op);
+}
+
+bool qn_cuda_form_is_product(const QnNode *n)
+{
+    return is_of(n, "matmul") || is_of(n, "matmul_map") || is_of(n, "matmul_sums") ||
+           is_of(n, "matmul_f8");
+}
 
 static const void *field_of(const QnNode *n, const char *name)
 {
@@ -22,6 +36,15 @@ static bool flag_of(const QnNode *n, const char *name)
 }
 
 /* ---- the product ---- */
+
+static bool is_known(const QnShape *s)
+{
+    for (int i = 0; i < s->rank; i++) {
+        if (s->dim[i] < 0)
+            return false;
+    }
+    return true;
+}
 
 /* Whether the operand's batch axes are those of y (*full), or none; false: some of both. */
 static bool batch_of(const QnShape *s, const QnShape *y, bool *full)
@@ -42,9 +65,13 @@ static const char *find_product(const QnNode *n, QnCudaProduct *p)
     const QnShape *y = &n->out[0].type.shape;
     bool full_a, full_b;
     *p = (QnCudaProduct){ .trans_a = flag_of(n, "trans_a"),
-                          .trans_b = flag_of(n, "trans_b"),
+                          .trans_b = flag_of(n, "trans_b") || is_of(n, "matmul_f8"),
                           .epilogue = CUBLASLT_EPILOGUE_DEFAULT,
+                          .dtype_a = n->in[0]->type.dtype,
+                          .dtype_b = n->in[1]->type.dtype,
                           .dtype = n->out[0].type.dtype };
+    if (!is_known(a) || !is_known(b) || !is_known(y))
+        return "its shape is symbolic";
     p->m = y->dim[y->rank - 2];
     p->n = y->dim[y->rank - 1];
     p->k = a->dim[a->rank - (p->trans_a ? 2 : 1)];
@@ -66,16 +93,44 @@ static const char *find_product(const QnNode *n, QnCudaProduct *p)
     return NULL;
 }
 
-static const char *add_bias(const QnNode *n, QnCudaForm *f)
+static const char *add_bias(const QnNode *n, int input, QnCudaForm *f)
 {
-    const QnShape *c = &n->in[2]->type.shape, *y = &n->out[0].type.shape;
+    const QnShape *c = &n->in[input]->type.shape, *y = &n->out[0].type.shape;
     bool is_row = c->rank > 0 && c->dim[c->rank - 1] == y->dim[y->rank - 1];
     for (int i = 0; i < c->rank - 1; i++)
         is_row = is_row && c->dim[i] == 1;
     if (!is_row)
         return "cublasLt adds a bias that is one row";
     f->product.epilogue = CUBLASLT_EPILOGUE_BIAS;
-    f->bias_in = 2;
+    f->bias_in = input;
+    return NULL;
+}
+
+/* NVIDIA, cuBLAS library, cublasLtMatmul: what its kernels for 8 bits require. */
+static const char *add_f8(const QnNode *n, QnCudaForm *f)
+{
+    const QnCudaProduct *p = &f->product;
+    int64_t row_bytes = p->n * (p->dtype == QN_DTYPE_F32 ? 4 : 2);
+    f->scale_a_in = 2;
+    f->scale_b_in = 3;
+    if (p->dtype_a == QN_DTYPE_F8E5M2 && p->dtype_b == QN_DTYPE_F8E5M2)
+        return "cublasLt does not multiply f8e5m2 by f8e5m2";
+    if (p->k % ROW_ALIGN_F8 || row_bytes % ROW_ALIGN_F8)
+        return "cublasLt's products of 8 bits want rows that divide by 16 bytes";
+    if (n->n_in <= 4)
+        return NULL;
+    return p->dtype == QN_DTYPE_F32 ? "cublasLt adds no f32 bias to a product of 8 bits"
+                                    : add_bias(n, 4, f);
+}
+
+/* Sums of an operand along what is multiplied: the library's first operand is b. */
+static const char *add_operand_sums(const QnNode *n, QnCudaForm *f)
+{
+    QnCudaProduct *p = &f->product;
+    if (p->batch > 1)
+        return "cublasLt sums the operand of one product";
+    p->epilogue = flag_of(n, "of_a") ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BGRADA;
+    f->bias_out = 1;
     return NULL;
 }
 
@@ -162,17 +217,33 @@ static const char *add_outputs(const QnNode *n, QnCudaForm *f)
     return NULL;
 }
 
-const char *qn_cuda_form_of(const QnNode *n, QnCudaForm *f)
+static const char *find_form(const QnNode *n, QnCudaForm *f)
 {
-    *f = (QnCudaForm){ .bias_in = -1, .aux_in = -1, .sum_in = -1, .aux_out = -1, .bias_out = -1 };
     const QnBody *const *body = field_of(n, "body");
-    const char *why = find_product(n, &f->product);
     bool has_bias = body ? flag_of(n, "bias") : n->n_in > 2 && n->in[2];
-    if (!why && n->in[0]->type.dtype != n->out[0].type.dtype)
-        why = "cublasLt is asked for results of its operands' type";
-    if (!why && has_bias)
-        why = add_bias(n, f);
+    const char *why = find_product(n, &f->product);
+    if (why)
+        return why;
+    if (is_of(n, "matmul_f8"))
+        return add_f8(n, f);
+    if (f->product.dtype_a != f->product.dtype)
+        return "cublasLt is asked for results of its operands' type";
+    if (is_of(n, "matmul_sums"))
+        return add_operand_sums(n, f);
+    why = has_bias ? add_bias(n, 2, f) : NULL;
     if (!why && body)
         why = add_map(n, *body, f);
     return why ? why : add_outputs(n, f);
+}
+
+const char *qn_cuda_form_of(const QnNode *n, QnCudaForm *f)
+{
+    *f = (QnCudaForm){ .bias_in = -1,
+                       .aux_in = -1,
+                       .sum_in = -1,
+                       .scale_a_in = -1,
+                       .scale_b_in = -1,
+                       .aux_out = -1,
+                       .bias_out = -1 };
+    return find_form(n, f);
 }

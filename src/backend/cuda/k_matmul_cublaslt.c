@@ -1,5 +1,5 @@
-/* matmul and matmul_map by cuBLASLt: one product, or a batch of them at a stride, and what its
- * epilogues compute behind it. */
+/* Products by cuBLASLt: one, or a batch of them at a stride, and what its epilogues compute behind
+ * it. */
 #include "backend/cuda/cuda.h"
 
 #include <string.h>
@@ -27,13 +27,15 @@ static const char *blas_accepts(const QnNode *n, const QnKernelEnv *env)
     QnCuda *c = env->impl;
     QnCudaForm f;
     const QnCudaChoice *choice;
-    if (strcmp(n->op->name, "matmul") && strcmp(n->op->name, "matmul_map"))
+    if (!qn_cuda_form_is_product(n))
         return "another operator's";
     if (!c->blas.handle)
         return c->blas_error;
     const char *reason = check_types(n, c);
     if (!reason)
         reason = qn_cuda_form_of(n, &f);
+    if (!reason && qn_cuda_product_is_f8(&f.product) && !(c->arch->math & QN_CUDA_FP8))
+        reason = "the device has no products of 8 bits";
     if (reason)
         return reason;
     if (qn_cuda_enter(c) != QN_OK ||
@@ -78,11 +80,16 @@ static QnStatus set_pointer(const QnCudaBlas *blas, const BlasState *s,
     return QN_OK;
 }
 
-/* Where a run's tensors lie: a bias or its gradient, and what epilogues read or write beside. */
+/* Where a run's tensors lie: scales, a bias or its gradient, and what epilogues read or write
+ * beside. The library's first operand is b. */
 static QnStatus set_pointers(const QnCudaBlas *blas, const BlasState *s, const void *const *in,
                              void *const *out)
 {
     const QnCudaForm *f = &s->form;
+    if (f->scale_a_in >= 0) {
+        QN_TRY(set_pointer(blas, s, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, in[f->scale_b_in]));
+        QN_TRY(set_pointer(blas, s, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, in[f->scale_a_in]));
+    }
     if (f->bias_in >= 0 || f->bias_out >= 0)
         QN_TRY(set_pointer(blas, s, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                            f->bias_in >= 0 ? in[f->bias_in] : out[f->bias_out]));

@@ -9,13 +9,19 @@
 /* The bit of epilogues that read or write an auxiliary matrix, (m,n) as y is. */
 #define QN_CUDA_EPILOGUE_AUX 128
 
-/* y (m,n) of each of `batch`, one after the other; a and b at a stride (0: the same for all). */
+/* y (m,n) of each of `batch`, one after the other; a and b at a stride (0: the same for all). Of
+ * 8-bit operands the library multiplies b transposed with a as it lies, and takes what each is to
+ * be multiplied by at an address of the device; their sums are promoted to f32 as often as it can.
+ */
 typedef struct QnCudaProduct {
     int64_t m, n, k, batch, stride_a, stride_b;
     bool trans_a, trans_b;
     cublasLtEpilogue_t epilogue;
-    QnDtype dtype;
+    QnDtype dtype_a, dtype_b, dtype; /* dtype: of y */
 } QnCudaProduct;
+
+/* Of f8e4m3fn or f8e5m2. */
+bool qn_cuda_product_is_f8(const QnCudaProduct *p);
 
 /* The library's own choice for a product. */
 typedef struct QnCudaChoice {

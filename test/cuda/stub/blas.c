@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float8.h"
 #include "base/half.h"
 #include "cuda/stub/stream.h"
 
@@ -12,7 +13,8 @@ typedef struct Desc {
     cublasOperation_t op_a, op_b;
     cublasLtEpilogue_t epilogue;
     int32_t bias_type;
-    uint64_t bias, aux;
+    int8_t fast;
+    uint64_t bias, aux, scale_a, scale_b;
     int64_t aux_ld;
 } Desc;
 
@@ -115,6 +117,11 @@ STUB_API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return put(&d->aux, sizeof d->aux, from, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
         return put(&d->aux_ld, sizeof d->aux_ld, from, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+        return put(&d->scale_a, sizeof d->scale_a, from, bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+        return put(&d->scale_b, sizeof d->scale_b, from, bytes);
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM: return put(&d->fast, sizeof d->fast, from, bytes);
     default: return CUBLAS_STATUS_INVALID_VALUE;
     }
 }
@@ -188,8 +195,41 @@ static bool epilogue_fits(const Desc *d, const Layout *y)
     case CUBLASLT_EPILOGUE_DGELU:
     case CUBLASLT_EPILOGUE_DGELU_BGRAD:
         return d->aux && d->aux_ld % 8 == 0 && d->aux_ld >= (int64_t)y->rows && y->batch == 1;
+    case CUBLASLT_EPILOGUE_BGRADA:
+    case CUBLASLT_EPILOGUE_BGRADB: return d->bias && y->batch == 1;
     default: return false;
     }
+}
+
+static size_t bytes_of(cudaDataType_t t)
+{
+    return t == CUDA_R_32F ? 4 : t == CUDA_R_8F_E4M3 || t == CUDA_R_8F_E5M2 ? 1 : 2;
+}
+
+static bool is_f8(const Layout *t)
+{
+    return bytes_of(t->type) == 1;
+}
+
+/* The documentation's conditions for operands of 8 bits: the first transposed, the second not, rows
+ * of 16 bytes, not both e5m2, results and bias in one of three types, from Ada on. */
+static bool f8_fits(const Desc *d, const Layout *a, const Layout *b, const Layout *y)
+{
+    bool bias = d->epilogue == CUBLASLT_EPILOGUE_BIAS;
+    int sm = stub.options.sm ? stub.options.sm : 90;
+    return is_f8(a) && is_f8(b) && !is_f8(y) && sm >= 89 && d->op_a == CUBLAS_OP_T &&
+           d->op_b == CUBLAS_OP_N && !(a->type == CUDA_R_8F_E5M2 && b->type == CUDA_R_8F_E5M2) &&
+           a->rows % 16 == 0 && y->rows * bytes_of(y->type) % 16 == 0 && d->scale_a && d->scale_b &&
+           !d->fast &&
+           (bias ? d->bias_type == (int32_t)y->type && y->type != CUDA_R_32F
+                 : d->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+}
+
+static bool types_fit(const Desc *d, const Layout *a, const Layout *b, const Layout *y)
+{
+    if (is_f8(a) || is_f8(b))
+        return f8_fits(d, a, b, y);
+    return a->type == y->type && b->type == y->type && !d->scale_a && !d->scale_b;
 }
 
 /* Rows and columns after the operation; false: they do not make a product. */
@@ -198,7 +238,12 @@ static bool fits(const Desc *d, const Layout *a, const Layout *b, const Layout *
     uint64_t m = d->op_a ? a->cols : a->rows, k = d->op_a ? a->rows : a->cols;
     uint64_t n = d->op_b ? b->rows : b->cols, kb = d->op_b ? b->cols : b->rows;
     return m == y->rows && n == y->cols && k == kb && a->batch == y->batch &&
-           b->batch == y->batch && a->type == y->type && b->type == y->type && epilogue_fits(d, y);
+           b->batch == y->batch && types_fit(d, a, b, y) && epilogue_fits(d, y);
+}
+
+static bool knows(const Layout *a)
+{
+    return !stub.options.knows_no_product && !(is_f8(a) && stub.options.knows_no_f8);
 }
 
 STUB_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
@@ -212,7 +257,7 @@ STUB_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
         return CUBLAS_STATUS_INVALID_VALUE;
     stub.counts.asked++;
     *n = 0;
-    if (stub.options.knows_no_product)
+    if (!knows((Layout *)(void *)a))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     results[0] = (cublasLtMatmulHeuristicResult_t){ .algo = { { ALGO } }, .workspaceSize = 4096 };
     *n = 1;
@@ -226,7 +271,7 @@ STUB_API cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatm
                                                 cublasLtMatmulHeuristicResult_t *result)
 {
     ENTER("cublasLtMatmulAlgoCheck");
-    if (!h || c != y || algo->data[0] != ALGO || stub.options.knows_no_product ||
+    if (!h || c != y || algo->data[0] != ALGO || !knows((Layout *)(void *)a) ||
         !fits((Desc *)(void *)desc, (Layout *)(void *)a, (Layout *)(void *)b, (Layout *)(void *)y))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     result->workspaceSize = 4096;
@@ -237,6 +282,10 @@ static float load(const Layout *t, uint64_t at, int64_t i)
 {
     if (t->type == CUDA_R_32F)
         return ((const float *)(uintptr_t)at)[i];
+    if (is_f8(t))
+        return (float)qn_float8_decode(t->type == CUDA_R_8F_E4M3 ? QN_FLOAT8_E4M3FN
+                                                                 : QN_FLOAT8_E5M2,
+                                       ((const uint8_t *)(uintptr_t)at)[i]);
     uint16_t h = ((const uint16_t *)(uintptr_t)at)[i];
     return t->type == CUDA_R_16F ? qn_f16_to_f32(h) : qn_bf16_to_f32(h);
 }
@@ -291,7 +340,27 @@ static float sum_of(const Call *c, int64_t i, int64_t j, int64_t batch)
         sum +=
             load(a, c->a_at, batch * a->stride + (c->desc.op_a ? l + i * a->ld : i + l * a->ld)) *
             load(b, c->b_at, batch * b->stride + (c->desc.op_b ? j + l * b->ld : l + j * b->ld));
+    if (c->desc.scale_a)
+        sum *=
+            *(const float *)(uintptr_t)c->desc.scale_a * *(const float *)(uintptr_t)c->desc.scale_b;
     return sum;
+}
+
+/* Of the first operand along its rows, or of the second along its columns. */
+static void sum_operand(const Call *c)
+{
+    bool first = c->desc.epilogue == CUBLASLT_EPILOGUE_BGRADA;
+    const Layout *t = first ? &c->a : &c->b;
+    uint64_t at = first ? c->a_at : c->b_at;
+    bool turned = first ? c->desc.op_a == CUBLAS_OP_T : c->desc.op_b != CUBLAS_OP_T;
+    int64_t n = (int64_t)(first ? c->y.rows : c->y.cols);
+    int64_t k = (int64_t)(turned ? t->rows : t->cols);
+    for (int64_t i = 0; i < n; i++) {
+        float sum = 0;
+        for (int64_t l = 0; l < k; l++)
+            sum += load(t, at, turned ? l + i * t->ld : i + l * t->ld);
+        store(&c->y, c->desc.bias, i, sum);
+    }
 }
 
 static void multiply(const uint64_t *args)
@@ -301,6 +370,8 @@ static void multiply(const uint64_t *args)
     const Layout *y = &c.y;
     int64_t m = (int64_t)y->rows, n = (int64_t)y->cols;
     bool grad = c.desc.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    if (c.desc.epilogue == CUBLASLT_EPILOGUE_BGRADA || c.desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+        sum_operand(&c);
     for (int64_t row = 0; row < y->batch * m; row++) {
         int64_t i = row % m, batch = row / m;
         float all = 0;
@@ -321,21 +392,30 @@ static void multiply(const uint64_t *args)
 /* All that the layout reaches is memory of the device. */
 static bool is_reached(const Layout *t, const void *at)
 {
-    size_t item = t->type == CUDA_R_32F ? 4 : 2;
     int64_t last = (t->batch - 1) * t->stride + ((int64_t)t->cols - 1) * t->ld + (int64_t)t->rows;
-    return stub_is_live((CUdeviceptr)(uintptr_t)at, (size_t)last * item);
+    return stub_is_live((CUdeviceptr)(uintptr_t)at, (size_t)last * bytes_of(t->type));
 }
 
 /* So is what the epilogue reads or writes beside it. */
 static bool is_beside_reached(const Call *c)
 {
     const Desc *d = &c->desc;
-    Layout row = { .type = c->y.type, .rows = c->y.rows, .cols = 1, .ld = c->y.ld, .batch = 1 };
+    bool columns = d->epilogue == CUBLASLT_EPILOGUE_BGRADB;
+    Layout row = { .type = c->y.type,
+                   .rows = columns ? c->y.cols : c->y.rows,
+                   .cols = 1,
+                   .ld = c->y.ld,
+                   .batch = 1 };
+    Layout scale = { .type = CUDA_R_32F, .rows = 1, .cols = 1, .ld = 1, .batch = 1 };
     Layout aux = {
         .type = c->y.type, .rows = c->y.rows, .cols = c->y.cols, .ld = d->aux_ld, .batch = 1
     };
-    bool bias =
-        d->epilogue & CUBLASLT_EPILOGUE_BIAS || d->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    bool bias = d->epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADA |
+                               CUBLASLT_EPILOGUE_BGRADB) ||
+                d->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    if (d->scale_a && (!is_reached(&scale, (const void *)(uintptr_t)d->scale_a) ||
+                       !is_reached(&scale, (const void *)(uintptr_t)d->scale_b)))
+        return false;
     return (!bias || is_reached(&row, (const void *)(uintptr_t)d->bias)) &&
            (!(d->epilogue & AUX) || is_reached(&aux, (const void *)(uintptr_t)d->aux));
 }
@@ -367,6 +447,7 @@ STUB_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t 
         return CUBLAS_STATUS_INVALID_VALUE;
     memcpy(w.args, &call, sizeof call);
     stub.counts.products++;
+    stub.counts.products_f8 += is_f8(&call.a);
     stub.counts.epilogues |= (unsigned)call.desc.epilogue;
     stub_enqueue((CUstream)stream, &w);
     return CUBLAS_STATUS_SUCCESS;

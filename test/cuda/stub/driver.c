@@ -15,7 +15,8 @@ STUB_API void stub_set(const StubOptions *options)
     stub.options = *options;
     stub.calls = 0;
     stub.counts.calls = stub.counts.launches = stub.counts.replays = stub.counts.compiles = 0;
-    stub.counts.products = stub.counts.asked = 0;
+    stub.counts.products = stub.counts.products_f8 = stub.counts.asked = stub.counts.failed = 0;
+    stub.counts.epilogues = 0;
     stub_note(NULL, NULL);
 }
 
@@ -31,7 +32,9 @@ bool stub_fails(const char *call)
     stub.counts.calls++;
     if (!o->fail_at || (o->fail_call && strcmp(o->fail_call, call)))
         return false;
-    return ++stub.calls == o->fail_at;
+    bool fails = ++stub.calls == o->fail_at;
+    stub.counts.failed += fails;
+    return fails;
 }
 
 CUresult stub_error(void)

@@ -18,6 +18,7 @@ typedef struct StubOptions {
     unsigned lazy;                   /* by bits, streams in the order of their making: what is
                                       * enqueued is done when somebody waits for it, no sooner */
     bool knows_no_product;           /* cublasLt has no algorithm */
+    bool knows_no_f8;                /* nor has it for operands of 8 bits */
     size_t blas_version;             /* of cublasLt, 0: 120900 */
     const char *fail_call;           /* NULL: any but those that give something back */
     int64_t fail_at;                 /* the n-th such call, from 1; 0: none */
@@ -26,8 +27,9 @@ typedef struct StubOptions {
 
 typedef struct StubCounts {
     int64_t memory, memory_bytes, managed, pinned, contexts, streams, events, modules, graphs,
-        execs, programs, blas;                                   /* alive */
-    int64_t calls, launches, replays, compiles, products, asked; /* made, all together */
+        execs, programs, blas;                                                /* alive */
+    int64_t calls, launches, replays, compiles, products, products_f8, asked; /* made, together */
+    int64_t failed;                                                           /* as asked for */
     unsigned epilogues; /* bits of all that products had: cublasLtEpilogue_t */
 } StubCounts;
 
