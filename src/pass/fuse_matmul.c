@@ -1,7 +1,8 @@
 /* Maps after a matrix product go into it, where the device runs the two in one by as good a kernel
  * as the product alone: the result is then written once, as the maps leave it. What gradients read
  * of the product itself is a further output. Sums over all rows, the gradients of biases, likewise
- * go into the product that makes or reads what they sum. */
+ * go into the product that makes or reads what they sum: the gradient of a layer's input, or of its
+ * weight. */
 #include "ops/body.h"
 #include "ops/ops.h"
 #include "ops/util.h"
@@ -218,12 +219,93 @@ static bool takes_sum(QnGraph *g, QnNode *n, const QnPipelineOptions *o)
     return true;
 }
 
+static const QnValue *behind_views(const QnValue *v)
+{
+    while (v->node->op == &qn_op_reshape)
+        v = qn_value_resolve(v->node->in[0]);
+    return v;
+}
+
+/* Whether the matrix v holds the rows that x does. */
+static bool has_rows_of(const QnValue *v, const QnValue *x)
+{
+    const QnShape *s = &v->type.shape, *t = &x->type.shape;
+    return s->dim[1] == t->dim[t->rank - 1] && behind_views(v) == behind_views(x);
+}
+
+/* Whether operand k of a product of two matrices is summed over by it, row after row, and holds
+ * what x does: then it is the gradient that both a weight's and a bias's come of. */
+static bool reads_rows_of(const QnNode *p, int k, const QnValue *x)
+{
+    if (p->op != &qn_op_matmul || p->n_in != 2 || p->out[0].forward ||
+        p->in[0]->type.shape.rank != 2 || p->in[1]->type.shape.rank != 2 ||
+        !qn_dtype_is_float(p->out[0].type.dtype))
+        return false;
+    bool along = k == 0 ? qn_rewrite_bool(p, "trans_a") : !qn_rewrite_bool(p, "trans_b");
+    return along && has_rows_of(qn_value_resolve(p->in[k]), x);
+}
+
+/* The first to read v; NULL: an output of the graph alone. */
+static const QnNode *first_user(const QnGraph *g, const QnValue *v)
+{
+    QN_GRAPH_EACH(g, n)
+    {
+        for (int i = 0; i < n->n_in; i++) {
+            if (n->in[i] && qn_value_resolve(n->in[i]) == v)
+                return n;
+        }
+    }
+    return NULL;
+}
+
+/* The product, and which operand of it, that can sum what n sums before anybody reads it. */
+static QnNode *product_that_reads(const QnGraph *g, const QnNode *n, int *operand)
+{
+    const QnNode *user = first_user(g, &n->out[0]);
+    QN_GRAPH_EACH(g, p)
+    {
+        if (p == user)
+            return NULL;
+        for (int k = 0; k < 2; k++) {
+            if (reads_rows_of(p, k, n->in[0])) {
+                *operand = k;
+                return p;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool goes_along(QnGraph *g, QnNode *n, const QnPipelineOptions *o)
+{
+    int k;
+    QnNode *p = sums_rows(n) ? product_that_reads(g, n, &k) : NULL;
+    if (!p)
+        return false;
+    qn_graph_set_cursor(g, p);
+    QnNode *with = qn_matmul_sums(g, p, k == 0);
+    QnValue *sums = qn_reshape(g, qn_node_out(g, with, 1), &n->out[0].type.shape);
+    qn_graph_set_cursor(g, NULL);
+    if (g->error.code)
+        return false;
+    if (!o->prefers(o->keep_ctx, with, p)) {
+        if (sums->node != with)
+            qn_graph_remove(g, sums->node);
+        qn_graph_remove(g, with);
+        return false;
+    }
+    with->name = p->name;
+    qn_value_replace(&p->out[0], &with->out[0]);
+    return qn_rewrite_to(g, n, sums);
+}
+
 static QnStatus take_sums(QnGraph *g, const QnPipelineOptions *o)
 {
     for (QnNode *n = g->first; n && !g->error.code; n = n->next) {
         for (int i = 0; i < n->n_in; i++)
             n->in[i] = qn_value_resolve(n->in[i]);
-        takes_sum(g, n, o);
+        if (!takes_sum(g, n, o))
+            goes_along(g, n, o);
     }
     QN_TRY(qn_graph_check(g));
     qn_graph_sweep(g);

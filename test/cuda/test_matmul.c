@@ -344,6 +344,83 @@ static void test_epilogues_without_the_library(void **state)
     assert_nothing_left("after epilogues");
 }
 
+/* ---- gradients of biases ---- */
+
+/* Gradients of a linear layer of either orientation: of its weight, and the sums of rows that are
+ * those of its bias. */
+static QnGraph *layer_gradients(QnDtype dtype, bool trans_b, bool early)
+{
+    QnGraph *g = qn_graph_new();
+    QnValue *x = qn_input(g, "x", dtype, &QN_SHAPE(6, 8));
+    QnValue *dy = qn_input(g, "dy", dtype, &QN_SHAPE(2, 3, 5));
+    QnValue *rows = qn_reshape(g, dy, &QN_SHAPE(6, 5));
+    QnValue *db = qn_sum(g, dy, (QnInts){ 2, { 0, 1 } }, false);
+    if (early) /* it is read before the product is there */
+        x = qn_mul(g, x, qn_sum(g, db, QN_INTS(0), false));
+    QnValue *dw = trans_b ? qn_matmul(g, rows, x, NULL, true, false)
+                          : qn_matmul(g, x, rows, NULL, true, false);
+    assert_ok(qn_graph_output(g, "dw", dw));
+    assert_ok(qn_graph_output(g, "db", db));
+    return g;
+}
+
+static int64_t run_gradients(QnDevice *d, QnDtype dtype, bool trans_b, bool early)
+{
+    QnGraph *g = layer_gradients(dtype, trans_b, early);
+    QnGraph *planned = layer_gradients(dtype, trans_b, early);
+    QnPipelineOptions o = qn_device_passes(d);
+    const double *want;
+    QnPlan *p;
+    o.verify = true;
+    assert_ok(qn_pipeline_run(planned, &o));
+    assert_ok(qn_plan_new(planned, d, NULL, NULL, &p));
+    QnEval *eval = qn_eval_new(g, false);
+    assert_non_null(eval);
+    for (int run = 0; run < 2; run++) {
+        feed_named(eval, p, g);
+        assert_ok(qn_plan_run(p));
+        for (int64_t i = 0; i < g->n_outputs; i++) {
+            assert_ok(qn_eval_get(eval, g->outputs[i].value, &want));
+            compare(p, g->outputs[i].name, g->outputs[i].value, want,
+                    dtype == QN_DTYPE_F32   ? 1e-5
+                    : dtype == QN_DTYPE_F16 ? 4e-3
+                                            : 3e-2);
+        }
+    }
+    int64_t steps = qn_plan_n_steps(p);
+    qn_plan_free(p);
+    qn_eval_free(eval);
+    qn_graph_free(planned);
+    qn_graph_free(g);
+    return steps;
+}
+
+static void test_gradients_of_biases(void **state)
+{
+    static const QnDtype types[] = { QN_DTYPE_F32, QN_DTYPE_F16, QN_DTYPE_BF16 };
+    enum { OF_FIRST = 256, OF_SECOND = 512 }; /* bits of cublasLtEpilogue_t */
+    QnDevice *d;
+    if (!have)
+        skip_because("built without CUDA's headers");
+    setenv("XDG_CACHE_HOME", temp_path("biases"), 1);
+    stub_set(&(StubOptions){ .runs_kernels = true });
+    assert_ok(qn_device_open_named("cuda:0", NULL, &d));
+    for (int t = 0; t < QN_COUNT(types); t++) {
+        assert_int_equal(run_gradients(d, types[t], false, false), 1);
+        assert_int_equal(run_gradients(d, types[t], true, false), 1);
+        assert_true(run_gradients(d, types[t], false, true) > 2);
+    }
+    assert_int_equal(counts().epilogues & (OF_FIRST | OF_SECOND), OF_FIRST | OF_SECOND);
+    qn_device_close(d);
+    assert_nothing_left("after gradients of biases");
+    setenv("XDG_CACHE_HOME", temp_path("biases-refused"), 1);
+    stub_set(&(StubOptions){ .runs_kernels = true, .knows_no_product = true });
+    assert_ok(qn_device_open_named("cuda:0", NULL, &d));
+    assert_int_equal(run_gradients(d, QN_DTYPE_BF16, false, false), 2);
+    qn_device_close(d);
+    assert_nothing_left("after gradients of biases");
+}
+
 /* Turing has no products of bf16; without the library, device text runs. */
 static void test_what_is_missing_is_left_out(void **state)
 {
