@@ -4,6 +4,7 @@
 #include "cli/far_memory.h"
 #include "cli/host_steps.h"
 #include "rt/tune.h"
+#include "train/f8_choice.h"
 #include "train/model_file.h"
 #include "train/pretrained.h"
 
@@ -269,6 +270,15 @@ static QnStatus begin(void *ctx, int64_t update)
     return QN_OK;
 }
 
+static void tell_f8(const QnArgs *a, const QnSetup *s)
+{
+    char text[256];
+    if (!s->session->f8)
+        return;
+    qn_f8_choice_tell(s->session->f8, text, sizeof text);
+    qn_log_at(&a->log, QN_LOG_INFO, "%s", text);
+}
+
 static QnStatus train(QnArgs *a, QnSetup *s, const char *run, bool *was_interrupted)
 {
     QnMetrics metrics = { 0 };
@@ -281,6 +291,7 @@ static QnStatus train(QnArgs *a, QnSetup *s, const char *run, bool *was_interrup
     signal(SIGTERM, on_signal);
     qn_host_steps_warn(s->session->train_plan, s->device, &a->log);
     qn_far_warn(s, &a->log);
+    tell_f8(a, s);
     qn_report_init(&r, a, s, run);
     qn_run_forecast_init(&r.forecast, s, price, !a->text[NO_RESIDUALS], &a->log);
     QnTrainEvents events = qn_report_events(&r);

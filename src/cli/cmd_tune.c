@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/term.h"
 #include "rt/tune.h"
+#include "train/f8_choice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +84,59 @@ static QnStatus tune_plan(const QnArgs *a, QnDevice *d, const QnPlan *p, QnChoic
     return QN_OK;
 }
 
-static QnStatus tune(const QnArgs *a, QnDevice *d, const QnPlan *const *plans, int n_plans)
+static QnStatus print_f8(const QnArgs *a, const QnF8Product *p, const QnF8Time *t)
+{
+    char bf16[QN_STR_NUMBER], fp8[QN_STR_NUMBER];
+    if (!a->json) {
+        printf("fp8 of %s, %lldx%lldx%lld\n", p->name, (long long)p->m, (long long)p->k,
+               (long long)p->n);
+        if (t->is_emulated)
+            printf("  the device has no such product: it is in bf16\n");
+        else
+            printf("  with its gradients %s in bf16, %s in fp8: it is in %s\n",
+                   qn_str_duration(bf16, (int64_t)t->bf16_ns),
+                   qn_str_duration(fp8, (int64_t)t->fp8_ns), p->by_f8 ? "fp8" : "bf16");
+        return QN_OK;
+    }
+    QnStr line = { 0 };
+    QnJsonWriter w;
+    qn_json_begin(&w, &line, 0);
+    qn_json_open_object(&w);
+    qn_json_put_string(&w, "layer", p->name);
+    qn_json_put_int(&w, "m", p->m);
+    qn_json_put_int(&w, "k", p->k);
+    qn_json_put_int(&w, "n", p->n);
+    qn_json_put_bool(&w, "emulated", t->is_emulated);
+    qn_json_put_double(&w, "bf16_ns", t->bf16_ns);
+    qn_json_put_double(&w, "fp8_ns", t->fp8_ns);
+    qn_json_put_string(&w, "chosen", p->by_f8 ? "fp8" : "bf16");
+    qn_json_close(&w);
+    QnStatus st = qn_json_end(&w);
+    if (st == QN_OK)
+        qn_cli_print_json(&line);
+    qn_str_fini(&line);
+    return st;
+}
+
+/* Products of a recipe that leaves it to measurement which of them are in 8 bits. */
+static QnStatus tune_f8(const QnArgs *a, QnDevice *d, QnF8Choice *f, QnChoices *c, const char *path,
+                        int *n_measured)
+{
+    for (int64_t i = 0; f && i < f->n; i++) {
+        QnF8Time t;
+        if (f->items[i].is_measured && !a->text[FORCE])
+            continue;
+        QN_TRY(qn_f8_measure(d, c, &f->items[i], &t));
+        QN_TRY(qn_f8_choice_set(d, c, &f->items[i], &t));
+        QN_TRY(print_f8(a, &f->items[i], &t));
+        QN_TRY(qn_choices_write(c, path));
+        ++*n_measured;
+    }
+    return QN_OK;
+}
+
+static QnStatus tune(const QnArgs *a, QnDevice *d, const QnPlan *const *plans, int n_plans,
+                     QnF8Choice *f8)
 {
     char path[4096], folder[4096];
     QnChoices *c;
@@ -95,6 +148,8 @@ static QnStatus tune(const QnArgs *a, QnDevice *d, const QnPlan *const *plans, i
     QnStatus st = QN_OK;
     for (int i = 0; st == QN_OK && i < n_plans; i++)
         st = tune_plan(a, d, plans[i], c, path, &n);
+    if (st == QN_OK)
+        st = tune_f8(a, d, f8, c, path, &n);
     if (st == QN_OK && !a->json)
         printf("%d nodes measured; %lld choices in %s\n", n, (long long)c->n, path);
     qn_choices_free(c);
@@ -112,7 +167,7 @@ static int tune_model(const QnArgs *a)
     QnStatus st = qn_onnx_plan_open(a, &o, &p);
     const QnPlan *plan = p.plan;
     if (st == QN_OK)
-        st = tune(a, p.device, &plan, 1);
+        st = tune(a, p.device, &plan, 1, NULL);
     int code = st == QN_OK ? QN_EXIT_OK : qn_cli_fail_model(a, &p.problems);
     qn_onnx_plan_close(&p);
     return code;
@@ -138,7 +193,8 @@ static int run(QnArgs *a)
                       &(QnSessionOptions){ .training = true }) != QN_OK)
         return qn_cli_fail(a);
     const QnPlan *plans[] = { s.session->train_plan, s.session->eval_plan };
-    int code = tune(a, s.device, plans, QN_COUNT(plans)) == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
+    QnStatus st = tune(a, s.device, plans, QN_COUNT(plans), s.session->f8);
+    int code = st == QN_OK ? QN_EXIT_OK : qn_cli_fail(a);
     qn_setup_close(&s);
     return code;
 }

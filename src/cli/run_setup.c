@@ -2,13 +2,27 @@
 
 #include "base/file.h"
 #include "rt/tune.h"
+#include "train/f8_choice.h"
 #include "train/model_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const QnDeviceWish *device,
-                             const QnSessionOptions *options)
+/* What a run has decided of its numbers goes with it; its kernels are those of this machine. */
+static QnStatus recall(QnSetup *s, const char *run)
+{
+    char path[4096];
+    QnChoices *c;
+    snprintf(path, sizeof path, "%.4000s/kernels.json", run);
+    QN_TRY(qn_choices_read(path, &c));
+    QnStatus st = qn_f8_choice_recall(c, s->choices);
+    qn_choices_free(c);
+    return st;
+}
+
+/* run: its folder, or NULL. */
+static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const char *run,
+                             const QnDeviceWish *device, const QnSessionOptions *options)
 {
     bool strict = s->recipe->determinism == QN_DETERMINISM_STRICT;
     QN_TRY(qn_cli_open_device(device, s->recipe->threads, strict, &s->device));
@@ -16,6 +30,8 @@ static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const QnDevic
     if (!o.choices) {
         QN_TRY(qn_cli_choices(&s->choices));
         o.choices = s->choices;
+        if (run && qn_f8_choice_is_asked(s->recipe))
+            QN_TRY(recall(s, run));
     }
     QnOnnxProblems problems = { 0 }; /* all are named, before the one line of error */
     o.problems = &problems;
@@ -28,13 +44,13 @@ static QnStatus open_session(QnSetup *s, const QnSampleSpec *spec, const QnDevic
     return st;
 }
 
-static QnStatus open_all(QnSetup *s, const char *recipe, const char *const *settings,
-                         int n_settings, const QnDeviceWish *device,
+static QnStatus open_all(QnSetup *s, const char *recipe, const char *run,
+                         const char *const *settings, int n_settings, const QnDeviceWish *device,
                          const QnSessionOptions *options)
 {
     QN_TRY(qn_recipe_open(recipe, settings, n_settings, &s->recipe));
     QN_TRY(qn_data_open(s->recipe, &s->data));
-    return open_session(s, qn_dataset_spec(s->data.train), device, options);
+    return open_session(s, qn_dataset_spec(s->data.train), run, device, options);
 }
 
 QnStatus qn_setup_record(const QnSetup *s, const char *path)
@@ -48,6 +64,8 @@ QnStatus qn_setup_record(const QnSetup *s, const char *path)
             st = qn_plan_record(plans[i], c);
     }
     if (st == QN_OK)
+        st = qn_f8_choice_record(s->session->f8, c);
+    if (st == QN_OK)
         st = qn_choices_write(c, path);
     qn_choices_free(c);
     return st;
@@ -57,7 +75,7 @@ QnStatus qn_setup_open(QnSetup *s, const char *recipe, const char *const *settin
                        const QnDeviceWish *device, const QnSessionOptions *options)
 {
     memset(s, 0, sizeof *s);
-    QnStatus st = open_all(s, recipe, settings, n_settings, device, options);
+    QnStatus st = open_all(s, recipe, NULL, settings, n_settings, device, options);
     if (st != QN_OK)
         qn_setup_close(s);
     return st;
@@ -152,7 +170,7 @@ QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *setti
     char recipe[4096];
     memset(s, 0, sizeof *s);
     QN_TRY(find_recipe(run, recipe, sizeof recipe));
-    QnStatus st = open_all(s, recipe, settings, n_settings, device, &(QnSessionOptions){ 0 });
+    QnStatus st = open_all(s, recipe, run, settings, n_settings, device, &(QnSessionOptions){ 0 });
     if (st == QN_OK)
         st = qn_setup_check_data(s, run);
     return load_checkpoint(s, run, st);
@@ -169,6 +187,6 @@ QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *set
     if (st == QN_OK)
         st = qn_form_read(form, &s->form);
     if (st == QN_OK)
-        st = open_session(s, &s->form.spec, device, &(QnSessionOptions){ 0 });
+        st = open_session(s, &s->form.spec, run, device, &(QnSessionOptions){ 0 });
     return load_checkpoint(s, run, st);
 }

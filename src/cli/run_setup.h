@@ -26,7 +26,8 @@ void qn_setup_close(QnSetup *s);
 /* Refuses the device that only counts. */
 QnStatus qn_setup_check_computes(const QnSetup *s);
 
-/* Writes the kernels that the session's plans run to `path`. */
+/* Writes the kernels that the session's plans run to `path`, and which products are in 8 bits where
+ * measurement decided on that. */
 QnStatus qn_setup_record(const QnSetup *s, const char *path);
 
 /* A trained model without its data: what prediction needs. setup->form says what goes in and out.

@@ -5,6 +5,7 @@
 #include "ops/ops.h"
 #include "pass/grad.h"
 #include "pass/precision.h"
+#include "train/f8_choice.h"
 #include "train/session_impl.h"
 
 #include <string.h>
@@ -17,8 +18,7 @@ enum { SUSPECT, SWITCHES };
 
 /* ---- layers ---- */
 
-/* The parameter among a node's inputs, moved or as it is; NULL: none. */
-static const char *weight_of(const QnNode *n)
+const char *qn_auto_weight_of(const QnNode *n)
 {
     for (int i = 0; i < n->n_in; i++) {
         const QnValue *v = n->in[i];
@@ -34,7 +34,7 @@ static int64_t layer_of(const QnAutoPrecision *m, const QnNode *n)
 {
     const char *weight = NULL;
     if (qn_precision_is_product(n->op) || n->op == &qn_op_embedding)
-        weight = weight_of(n);
+        weight = qn_auto_weight_of(n);
     for (int64_t i = 0; weight && i < m->n; i++) {
         if (!strcmp(m->layers[i].name, weight))
             return i;
@@ -42,10 +42,20 @@ static int64_t layer_of(const QnAutoPrecision *m, const QnNode *n)
     return -1;
 }
 
-static QnStatus add_layer(QnAutoPrecision *m, const QnRecipe *r, const QnNode *n)
+/* Whether a product may be in 8 bits. */
+static bool takes_f8(const QnSession *s, const QnNode *n)
+{
+    switch (s->recipe->precision_auto.fp8) {
+    case QN_F8_ALWAYS: return qn_precision_takes_f8(n);
+    case QN_F8_FASTER: return qn_f8_choice_of(s->f8, s->planning.choices, n);
+    default: return false;
+    }
+}
+
+static QnStatus add_layer(QnAutoPrecision *m, const QnSession *s, const QnNode *n)
 {
     bool is_product = qn_precision_is_product(n->op);
-    const char *weight = is_product || n->op == &qn_op_embedding ? weight_of(n) : NULL;
+    const char *weight = is_product || n->op == &qn_op_embedding ? qn_auto_weight_of(n) : NULL;
     int64_t at = layer_of(m, n);
     if (!weight)
         return QN_OK;
@@ -56,11 +66,11 @@ static QnStatus add_layer(QnAutoPrecision *m, const QnRecipe *r, const QnNode *n
         if (!m->layers[at].name)
             return QN_ENOMEM;
     }
-    m->layers[at].takes_f8 |= r->precision_auto.fp8 && is_product && qn_precision_takes_f8(n);
+    m->layers[at].takes_f8 |= is_product && takes_f8(s, n);
     return QN_OK;
 }
 
-QnStatus qn_auto_new(const QnRecipe *r, const QnGraph *g, QnAutoPrecision **out)
+QnStatus qn_auto_new(const QnSession *s, const QnGraph *g, QnAutoPrecision **out)
 {
     QnAutoPrecision *m = qn_alloc(sizeof *m);
     if (!m)
@@ -70,7 +80,7 @@ QnStatus qn_auto_new(const QnRecipe *r, const QnGraph *g, QnAutoPrecision **out)
     QN_GRAPH_EACH(g, n)
     {
         if (st == QN_OK)
-            st = add_layer(m, r, n);
+            st = add_layer(m, s, n);
     }
     if (st == QN_OK)
         *out = m;

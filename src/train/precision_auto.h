@@ -37,8 +37,11 @@ typedef struct QnAutoSwitch {
 } QnAutoSwitch;
 typedef QnStatus (*QnAutoTell)(void *ctx, const QnAutoSwitch *s);
 
+/* The parameter among a node's inputs, moved or as it is; NULL: none. */
+const char *qn_auto_weight_of(const QnNode *n);
+
 /* Layers of a forward graph in fp32. */
-QnStatus qn_auto_new(const QnRecipe *r, const QnGraph *g, QnAutoPrecision **out);
+QnStatus qn_auto_new(const QnSession *s, const QnGraph *g, QnAutoPrecision **out);
 void qn_auto_free(QnAutoPrecision *m);
 /* All in fp8 that may be, others in fp32: so built, a graph has every state that a run may need. */
 void qn_auto_widest(QnAutoPrecision *m);

@@ -277,16 +277,30 @@ static QnStatus read_intervals(QnRecipe *r, const QnYaml *train)
 
 static QnStatus read_precision_auto(QnRecipe *r, const QnYaml *train)
 {
+    static const char *const words[] = { "false", "faster", "always", "true" }; /* as always */
     QnYaml *map = NULL;
+    int fp8 = QN_F8_NEVER;
     r->precision_auto = (QnRecipeAuto){ .every = 200, .hold = 3 };
     QN_TRY(qn_yaml_map(train, "precision_auto", false, &map));
     QN_TRY(KNOWN(map, "every", "hold", "fp8"));
     QN_TRY(qn_yaml_int(map, "every", false, 1, FOR_EVER, &r->precision_auto.every));
     QN_TRY(qn_yaml_int(map, "hold", false, 1, 1000, &r->precision_auto.hold));
-    QN_TRY(qn_yaml_bool(map, "fp8", false, &r->precision_auto.fp8));
+    QN_TRY(qn_yaml_choice(map, "fp8", false, words, QN_COUNT(words), &fp8));
+    r->precision_auto.fp8 = (QnRecipeF8)QN_MIN(fp8, QN_F8_ALWAYS);
     if (map && r->precision != QN_PRECISION_AUTO)
         return qn_yaml_fail(qn_yaml_find(train, "precision_auto"),
                             "it belongs to train.precision auto");
+    return QN_OK;
+}
+
+static QnStatus read_f8(QnRecipe *r, const QnYaml *train)
+{
+    static const char *const words[] = { "faster", "always" };
+    int fp8 = 1;
+    QN_TRY(qn_yaml_choice(train, "fp8", false, words, QN_COUNT(words), &fp8));
+    r->fp8 = (QnRecipeF8)(QN_F8_FASTER + fp8);
+    if (qn_yaml_find(train, "fp8") && r->precision != QN_PRECISION_FP8)
+        return qn_yaml_fail(qn_yaml_find(train, "fp8"), "it belongs to train.precision fp8");
     return QN_OK;
 }
 
@@ -297,7 +311,8 @@ static QnStatus read_train(QnRecipe *r, const QnYaml *root)
     QN_TRY(qn_yaml_map(root, "train", true, &train));
     QN_TRY(KNOWN(train, "epochs", "steps", "batch", "accumulate", "lr", "schedule", "optimizer",
                  "label_smoothing", "ema", "early_stop", "keep_best", "seed", "determinism",
-                 "precision", "precision_auto", "rounding", "eval", "checkpoint", "threads"));
+                 "precision", "precision_auto", "fp8", "rounding", "eval", "checkpoint",
+                 "threads"));
     QN_TRY(qn_yaml_int(train, "epochs", false, 1, FOR_EVER, &r->epochs));
     QN_TRY(qn_yaml_int(train, "steps", false, 1, FOR_EVER, &r->steps));
     if (!r->epochs == !r->steps)
@@ -320,6 +335,7 @@ static QnStatus read_train(QnRecipe *r, const QnYaml *root)
                           &precision));
     r->precision = (QnPrecision)precision;
     QN_TRY(read_precision_auto(r, train));
+    QN_TRY(read_f8(r, train));
     QN_TRY(qn_yaml_choice(train, "rounding", false, rounding_names, QN_COUNT(rounding_names),
                           &rounding));
     r->rounding = (QnRounding)rounding;

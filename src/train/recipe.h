@@ -74,10 +74,17 @@ typedef enum QnPrecision {
 } QnPrecision;
 const char *qn_precision_name(QnPrecision p);
 
+/* Where products of matrices are by 8-bit operands. */
+typedef enum QnRecipeF8 {
+    QN_F8_NEVER,
+    QN_F8_FASTER, /* where that was measured to be faster (train/f8_choice.h) */
+    QN_F8_ALWAYS,
+} QnRecipeF8;
+
 typedef struct QnRecipeAuto {
     int64_t every; /* updates between probes, the first ones apart */
     int64_t hold;  /* clean probes in a row before a layer's precision is lowered */
-    bool fp8;      /* allowed */
+    QnRecipeF8 fp8;
 } QnRecipeAuto;
 
 /* Of parameters to the 16 bits that products read. */
@@ -105,6 +112,7 @@ typedef struct QnRecipe {
     int64_t seed;
     QnDeterminism determinism;
     QnPrecision precision; /* of products; parameters and sums are always float32 */
+    QnRecipeF8 fp8;        /* of precision fp8 */
     QnRecipeAuto precision_auto;
     QnRounding rounding;
     int64_t eval_batch;       /* 0: batch */

@@ -1,5 +1,6 @@
 #include "train/session_impl.h"
 
+#include "train/f8_choice.h"
 #include "train/model_file.h"
 #include "train/precision_auto.h"
 
@@ -125,6 +126,7 @@ void qn_session_free(QnSession *s)
     qn_store_free(s->store);
     qn_model_file_free(s->file);
     qn_auto_free(s->mix);
+    qn_f8_choice_free(s->f8);
     qn_free(s);
 }
 

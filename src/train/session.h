@@ -15,6 +15,7 @@ typedef struct QnSession {
     QnSampleSpec spec;
     QnPrecision precision;       /* the recipe's, or fp32 where the self-test asked for it */
     struct QnAutoPrecision *mix; /* precision auto, in training; else NULL */
+    struct QnF8Choice *f8;       /* products that measurement decides on, in training; else NULL */
     QnPlanOptions planning;      /* of its plans */
     bool no_passes;
     QnStore *store;

@@ -6,6 +6,7 @@
 #include "pass/grad.h"
 #include "pass/pipeline.h"
 #include "pass/precision.h"
+#include "train/f8_choice.h"
 #include "train/model_file.h"
 #include "train/precision_auto.h"
 
@@ -42,6 +43,13 @@ static QnValue *squares_loss(QnGraph *g, QnValue *out, QnValue *y, bool training
     return qn_sum(g, qn_mul(g, sq, weight), (QnInts){ 0 }, false);
 }
 
+/* For QnPrecisionOptions.of where measurement decides. */
+static QnDtype measured_dtype(void *session, const QnNode *n)
+{
+    const QnSession *s = session;
+    return qn_f8_choice_of(s->f8, s->planning.choices, n) ? QN_DTYPE_F8E4M3FN : QN_DTYPE_BF16;
+}
+
 /* Products in 16 bits, if the recipe wants it: another graph with the same parameters and loss. */
 static QnStatus mix_precision(const QnSession *s, Built *b, QnValue *result)
 {
@@ -58,6 +66,10 @@ static QnStatus mix_precision(const QnSession *s, Built *b, QnValue *result)
                              .ctx = &choice,
                              .result = result,
                              .updates = b->net.training };
+    if (s->precision == QN_PRECISION_FP8 && s->recipe->fp8 == QN_F8_FASTER) {
+        o.of = measured_dtype;
+        o.ctx = (void *)(uintptr_t)s;
+    }
     if (s->recipe->rounding == QN_ROUNDING_STOCHASTIC)
         o.key = b->net.key;
     QN_TRY(qn_precision(b->g, &o, &mixed, &map, NULL));
@@ -365,19 +377,39 @@ QnStatus qn_session_build_step(const QnSession *s, QnPrecision precision, QnGrap
     return st;
 }
 
+/* The model as it trains, before anything is in fewer bits. */
+static QnStatus build_plain(const QnSession *s, QnGraph **out)
+{
+    QnSession as = *s;
+    Built b = { 0 };
+    as.precision = QN_PRECISION_FP32;
+    QnStatus st = build_forward(&as, true, s->batch, &b);
+    qn_net_fini(&b.net);
+    if (st == QN_OK)
+        *out = b.g;
+    else
+        qn_graph_free(b.g);
+    return st;
+}
+
+static QnStatus begin_f8(QnSession *s)
+{
+    QnGraph *g;
+    QN_TRY(build_plain(s, &g));
+    QnStatus st = qn_f8_choice_new(g, s->device, s->planning.choices, &s->f8);
+    qn_graph_free(g);
+    return st;
+}
+
 /* All states that any choice of precisions may need are in the store from the start: in fp8 its
  * histories. */
 static QnStatus begin_auto(QnSession *s)
 {
-    QnSession as = *s;
-    Built b = { 0 };
     QnGraph *g = NULL, *state = NULL;
-    as.precision = QN_PRECISION_FP32;
-    QnStatus st = build_forward(&as, true, s->batch, &b);
-    if (st == QN_OK)
-        st = qn_auto_new(s->recipe, b.g, &s->mix);
-    qn_net_fini(&b.net);
-    qn_graph_free(b.g);
+    QN_TRY(build_plain(s, &g));
+    QnStatus st = qn_auto_new(s, g, &s->mix);
+    qn_graph_free(g);
+    g = NULL;
     QN_TRY(st);
     qn_auto_widest(s->mix);
     st = qn_session_build_step(s, QN_PRECISION_AUTO, &g);
@@ -395,6 +427,8 @@ static QnStatus begin_auto(QnSession *s)
 
 QnStatus qn_session_build(QnSession *s, const QnSessionOptions *o)
 {
+    if (o->training && !s->f8 && qn_f8_choice_is_asked(s->recipe))
+        QN_TRY(begin_f8(s));
     QN_TRY(build_eval(s));
     if (o->training && s->precision == QN_PRECISION_AUTO && !s->mix)
         QN_TRY(begin_auto(s));
