@@ -93,8 +93,8 @@ QN_KERNEL conv_dw_direct(QN_GLOBAL QN_T *dw, QN_GLOBAL const QN_T *dy, QN_GLOBAL
 
 /* An item's 4 R numbers of the slice: four neighbours along k, as qn_tile_fetch's where it is deep,
  * but k goes on from image to image. */
-TILE_FN void conv_dw_fetch(float *v, int R, QN_GLOBAL const QN_T *p, qn_long base, qn_long row0,
-                           qn_long rows, qn_long windows, QN_LOCAL const qn_long *at)
+TILE_FN void qn_conv_dw_fetch(float *v, int R, QN_GLOBAL const QN_T *p, qn_long base, qn_long row0,
+                              qn_long rows, qn_long windows, QN_LOCAL const qn_long *at)
 {
     int first = qn_lid() % 4 * 4;
     for (int r = 0; r < R; r++) {
@@ -112,7 +112,7 @@ TILE_FN void conv_dw_fetch(float *v, int R, QN_GLOBAL const QN_T *p, qn_long bas
 }
 
 #define CONV_DW_FETCH_DY(k, side)                                                                  \
-    conv_dw_fetch(va, ROWS, dy, group *mg *windows, row0, mg, windows, dy_at + 16 * (side))
+    qn_conv_dw_fetch(va, ROWS, dy, group *mg *windows, row0, mg, windows, dy_at + 16 * (side))
 #define CONV_DW_FETCH_X(side)                                                                      \
     qn_conv_fetch_deep(vb, x, at + 16 * (side), cell + 48 * (side), column_at, column, (int)i0,    \
                        (int)i1, (int)i2)
