@@ -264,6 +264,54 @@ static void test_steps_that_need_each_other_are_apart(void **state)
     with_device(check_chain);
 }
 
+/* Scores are 0 up to the label and at the end, and -inf between, which takes no part. */
+static void run_masked(QnDevice *d, const char *off)
+{
+    enum { R = 3, C = 600 };
+    const int64_t labels[R] = { 0, 2, 299 };
+    float x[R * C], dx[R * C], loss;
+    double want = 0;
+    QnGraph *g = qn_graph_new();
+    QnPlan *p;
+    QnPipelineOptions o = qn_device_passes(d);
+    QnValue *in = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(R, C)), *grad;
+    QnValue *y = qn_input(g, "y", QN_DTYPE_I64, &QN_SHAPE(R));
+    QnValue *sum = qn_cross_entropy(g, in, y, 0, -100, QN_REDUCTION_SUM);
+    assert_ok(qn_grad(g, sum, &in, 1, &grad));
+    assert_ok(qn_graph_output(g, "loss", sum));
+    assert_ok(qn_graph_output(g, "dx", grad));
+    o.off = off;
+    assert_ok(qn_pipeline_run(g, &o));
+    assert_ok(qn_plan_new(g, d, NULL, NULL, &p));
+    for (int i = 0; i < R * C; i++)
+        x[i] = i % C <= labels[i / C] || i % C >= C - 1 ? 0 : -INFINITY;
+    assert_ok(qn_plan_write(p, "x", x, sizeof x));
+    assert_ok(qn_plan_write(p, "y", labels, sizeof labels));
+    assert_ok(qn_plan_run(p));
+    assert_ok(qn_plan_read(p, "loss", &loss, sizeof loss));
+    assert_ok(qn_plan_read(p, "dx", dx, sizeof dx));
+    for (int r = 0; r < R; r++)
+        want += log((double)labels[r] + 2);
+    assert_true(fabs(loss - want) < 1e-5 * want);
+    for (int i = 0; i < R * C; i++) {
+        double share = x[i] == 0 ? 1 / ((double)labels[i / C] + 2) : 0;
+        assert_true(fabs(dx[i] - (share - (i % C == labels[i / C]))) < 1e-5);
+    }
+    qn_plan_free(p);
+    qn_graph_free(g);
+}
+
+static void check_masked_scores(QnDevice *d)
+{
+    run_masked(d, NULL);
+    run_masked(d, "fuse_loss");
+}
+
+static void test_masked_scores_take_no_part_in_a_loss(void **state)
+{
+    with_device(check_masked_scores);
+}
+
 static void test_another_batch_size_compiles_nothing(void **state)
 {
     (void)state;
