@@ -237,7 +237,7 @@ static const QnSample quantize_f8_samples[] = {
       .n_in = 3,
       .attr = &(Attr){ QN_DTYPE_F8E4M3FN, true, true },
       .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY }, /* steps */
-    { .in = { { 2, { 68, 132 }, .dtype = QN_DTYPE_BF16, .lo = -1, .hi = 1 },
+    { .in = { { 2, { 68, 132 }, .lo = -1, .hi = 1 },
               { .rank = 0, .lo = 32768, .hi = 32768 },
               { 1, { 3 }, .lo = 0, .hi = 1 } },
       .n_in = 3,

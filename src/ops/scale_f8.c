@@ -90,7 +90,7 @@ static const QnSample scale_f8_samples[] = {
       .lo = -9,
       .hi = 9,
       .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY }, /* steps */
-    { .in = { { 1, { 1030 }, .dtype = QN_DTYPE_BF16, .lo = -99, .hi = 99 },
+    { .in = { { 1, { 1030 }, .lo = -99, .hi = 99 },
               { 1, { 3 }, .lo = -1, .hi = -0.5 } }, /* nothing seen */
       .n_in = 2,
       .attr = &(Attr){ QN_DTYPE_F8E5M2 },
