@@ -71,6 +71,7 @@ static QnStatus fill_whole(Bench *b, Made *m, const Whole *r)
 QnStatus made_finish(Bench *b, Made *m, bool no_capture)
 {
     QnPipelineOptions o = qn_device_passes(b->device);
+    o.keep_inputs = true; /* a sample has values for those too that only a gradient reads */
     QnPlanOptions how = { .no_capture = no_capture };
     QN_TRY(qn_graph_check(m->g));
     QN_TRY(qn_pipeline_run(m->g, &o));
