@@ -2,8 +2,14 @@
 #include "kernels.h"
 
 #define NORM(x, c)                                                                                 \
-    "batch_norm *f32" x " f32" c " f32" c " *",                                                    \
+    "batch_norm *f32" x " f32" c " f32" c " *", "batch_norm_stats *f32" x " f32" c,                \
         "batch_norm_grad *f32" x " *f32" x " f32" c " f32" c "+ f32" c " *"
+
+/* What is left of a batch norm beside its statistics, with a residual sum and a ReLU. */
+#define AFFINE(x, c)                                                                               \
+    "!fused *f32" x " f32" c " f32" c " f32" c " *f32" x " {body={in 5; $5 = sub($0, $1) : f32; "  \
+    "$6 = mul($5, $2) : f32; $7 = add($6, $3) : f32; $8 = add($7, $4) : f32; $9 = relu($8) : "     \
+    "f32; out $9}} *"
 
 #define MAX_POOL(x, y, attr)                                                                       \
     "max_pool *f32" x " {" attr "} *", "max_pool_grad *f32" y " *f32" x " {" attr "} *"
@@ -15,6 +21,8 @@ static const char *const cases[] = {
     NORM("[128,32,28,28]", "[32]"),
     NORM("[128,16,28,28]", "[16]"),
     NORM("[16,256,56,56]", "[256]"),
+    AFFINE("[16,256,56,56]", "[1,256,1,1]"),
+    AFFINE("[16,1024,14,14]", "[1,1024,1,1]"),
     MAX_POOL("[128,32,28,28]", "[128,32,14,14]", "kernel=[2,2]"),
     MAX_POOL("[16,64,112,112]", "[16,64,56,56]", "kernel=[3,3], strides=[2,2], pads=[1,1,1,1]"),
     AVG_POOL("[128,64,8,8]", "[128,64,1,1]", "kernel=[8,8]"),

@@ -125,7 +125,11 @@ typedef struct QnPipelineOptions {
     /* optional: called with the text of the graph after each pass, and first with "input" */
     void (*dump)(void *ctx, const char *pass, const char *text);
     void *dump_ctx;
-    int64_t memory_budget_bytes; /* recompute until the peak fits; 0: no recomputation */
+    int64_t memory_budget_bytes; /* recompute until the peak fits; 0: as the next two say */
+    /* Recompute what lowers the peak while it adds at most this share to the time of a step; 0: do
+     * not. Time is what each node's operations or bytes take on a device that does `balance`
+     * floating-point operations for each byte that it moves. */
+    double recompute_share, balance;
     QnPipelineReport *report;    /* optional */
 } QnPipelineOptions;
 

@@ -17,6 +17,62 @@
     s = part[0];                                                                                   \
     QN_SYNC();
 
+/* Mean m of the group's channel and its sum of squared differences s. */
+#define BATCH_NORM_CHANNEL                                                                         \
+    QN_SHARED float part[256];                                                                     \
+    qn_long ch = qn_group(), count = n * inner;                                                    \
+    int lid = qn_lid(), size = qn_group_size();                                                    \
+    float s = 0.0f;                                                                                \
+    QN_CHANNEL(ch, c, inner, 0, count, s += qn_load(x, at))                                        \
+    BATCH_NORM_TOTAL(s)                                                                            \
+    float m = count > 0 ? s / (float)count : 0.0f;                                                 \
+    s = 0.0f;                                                                                      \
+    QN_CHANNEL(ch, c, inner, 0, count, float d = qn_load(x, at) - m; s += d * d)                   \
+    BATCH_NORM_TOTAL(s)
+
+/* Of few large channels, `splits` groups a channel: the mean of each group's share and its squared
+ * distance from that go to `work`. */
+#define BATCH_NORM_SHARE                                                                           \
+    QN_SHARED float part[256];                                                                     \
+    qn_long ch = qn_group() / splits, count = n * inner, share = (count + splits - 1) / splits;    \
+    qn_long from = qn_group() % splits * share,                                                    \
+            to = from + share < count ? from + share : count;                                      \
+    int lid = qn_lid(), size = qn_group_size();                                                    \
+    float s = 0.0f;                                                                                \
+    QN_CHANNEL(ch, c, inner, from, to, s += qn_load(x, at))                                        \
+    BATCH_NORM_TOTAL(s)                                                                            \
+    float m = s / (float)(to - from);                                                              \
+    s = 0.0f;                                                                                      \
+    QN_CHANNEL(ch, c, inner, from, to, float d = qn_load(x, at) - m; s += d * d)                   \
+    BATCH_NORM_TOTAL(s)                                                                            \
+    if (lid == 0) {                                                                                \
+        work[2 * qn_group()] = m;                                                                  \
+        work[2 * qn_group() + 1] = s;                                                              \
+    }
+
+/* m and s of the channel from those of its shares (Chan et al. 1983). */
+#define BATCH_NORM_JOIN                                                                            \
+    qn_long ch = qn_group() / splits, count = n * inner, share = (count + splits - 1) / splits;    \
+    qn_long from = qn_group() % splits * share,                                                    \
+            to = from + share < count ? from + share : count;                                      \
+    float m = 0.0f, s = 0.0f;                                                                      \
+    for (qn_long i = 0; i < splits; i++) {                                                         \
+        float had = (float)(i * share),                                                            \
+              got = (float)((i + 1) * share < count ? share : count - i * share);                  \
+        float d = work[2 * (ch * splits + i)] - m;                                                 \
+        m += d * (got / (had + got));                                                              \
+        s += work[2 * (ch * splits + i) + 1] + d * d * had * (got / (had + got));                  \
+    }
+
+/* The channel's scale a; statistics are stored where `first`. */
+#define BATCH_NORM_KEEP(first)                                                                     \
+    float r = 1.0f / qn_sqrtf(s / (float)count + eps), a = qn_load(scale, ch) * r;                 \
+    if (first) {                                                                                   \
+        mean[ch] = m;                                                                              \
+        rstd[ch] = r;                                                                              \
+        var[ch] = s / (float)(count > 1 ? count - 1 : 1);                                          \
+    }
+
 /* One work group a channel; x is (n, c, inner). */
 QN_KERNEL batch_norm_channel(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLOBAL float *rstd,
                              QN_GLOBAL float *var, QN_GLOBAL const QN_T *x,
@@ -24,76 +80,66 @@ QN_KERNEL batch_norm_channel(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLOBAL
                              QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
                              qn_long splits, float eps)
 {
-    QN_SHARED float part[256];
-    qn_long ch = qn_group(), count = n * inner;
-    int lid = qn_lid(), size = qn_group_size();
-    float s = 0.0f;
-    QN_CHANNEL(ch, c, inner, 0, count, s += qn_load(x, at))
-    BATCH_NORM_TOTAL(s)
-    float m = count > 0 ? s / (float)count : 0.0f;
-    s = 0.0f;
-    QN_CHANNEL(ch, c, inner, 0, count, float d = qn_load(x, at) - m; s += d * d)
-    BATCH_NORM_TOTAL(s)
-    float r = 1.0f / qn_sqrtf(s / (float)count + eps);
-    float a = qn_load(scale, ch) * r, b = qn_load(bias, ch);
+    BATCH_NORM_CHANNEL
+    BATCH_NORM_KEEP(lid == 0)
+    float b = qn_load(bias, ch);
     QN_CHANNEL(ch, c, inner, 0, count, qn_store(y, at, (qn_load(x, at) - m) * a + b))
-    if (lid == 0) {
-        mean[ch] = m;
-        rstd[ch] = r;
-        var[ch] = s / (float)(count > 1 ? count - 1 : 1);
-    }
 }
 
-/* Of few large channels, `splits` groups a channel: first the mean of each group's share and its
- * squared distance from that, then every group joins those of the channel (Chan et al. 1983) and
- * does its share of y. */
 QN_KERNEL batch_norm_share(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLOBAL float *rstd,
                            QN_GLOBAL float *var, QN_GLOBAL const QN_T *x,
                            QN_GLOBAL const QN_T *scale, QN_GLOBAL const QN_T *bias,
                            QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
                            qn_long splits, float eps)
 {
-    QN_SHARED float part[256];
-    qn_long ch = qn_group() / splits, count = n * inner, share = (count + splits - 1) / splits;
-    qn_long from = qn_group() % splits * share, to = from + share < count ? from + share : count;
-    int lid = qn_lid(), size = qn_group_size();
-    float s = 0.0f;
-    QN_CHANNEL(ch, c, inner, from, to, s += qn_load(x, at))
-    BATCH_NORM_TOTAL(s)
-    float m = s / (float)(to - from);
-    s = 0.0f;
-    QN_CHANNEL(ch, c, inner, from, to, float d = qn_load(x, at) - m; s += d * d)
-    BATCH_NORM_TOTAL(s)
-    if (lid == 0) {
-        work[2 * qn_group()] = m;
-        work[2 * qn_group() + 1] = s;
-    }
+    BATCH_NORM_SHARE
 }
 
+/* Every group does its share of y. */
 QN_KERNEL batch_norm_join(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLOBAL float *rstd,
                           QN_GLOBAL float *var, QN_GLOBAL const QN_T *x,
                           QN_GLOBAL const QN_T *scale, QN_GLOBAL const QN_T *bias,
                           QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
                           qn_long splits, float eps)
 {
-    qn_long ch = qn_group() / splits, count = n * inner, share = (count + splits - 1) / splits;
-    qn_long from = qn_group() % splits * share, to = from + share < count ? from + share : count;
-    float m = 0.0f, s = 0.0f;
-    for (qn_long i = 0; i < splits; i++) {
-        float had = (float)(i * share),
-              got = (float)((i + 1) * share < count ? share : count - i * share);
-        float d = work[2 * (ch * splits + i)] - m;
-        m += d * (got / (had + got));
-        s += work[2 * (ch * splits + i) + 1] + d * d * had * (got / (had + got));
-    }
-    float r = 1.0f / qn_sqrtf(s / (float)count + eps);
-    float a = qn_load(scale, ch) * r, b = qn_load(bias, ch);
+    BATCH_NORM_JOIN
+    BATCH_NORM_KEEP(qn_lid() == 0 && from == 0)
+    float b = qn_load(bias, ch);
     QN_CHANNEL(ch, c, inner, from, to, qn_store(y, at, (qn_load(x, at) - m) * a + b))
-    if (qn_lid() == 0 && from == 0) {
-        mean[ch] = m;
-        rstd[ch] = r;
-        var[ch] = s / (float)(count > 1 ? count - 1 : 1);
-    }
+}
+
+/* The statistics alone, for ops/batch_norm_stats.c. */
+QN_KERNEL batch_norm_stats_channel(QN_GLOBAL float *factor, QN_GLOBAL float *mean,
+                                   QN_GLOBAL float *rstd, QN_GLOBAL float *var,
+                                   QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *scale,
+                                   QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
+                                   qn_long splits, float eps)
+{
+    BATCH_NORM_CHANNEL
+    BATCH_NORM_KEEP(lid == 0)
+    if (lid == 0)
+        factor[ch] = a;
+}
+
+QN_KERNEL batch_norm_stats_share(QN_GLOBAL float *factor, QN_GLOBAL float *mean,
+                                 QN_GLOBAL float *rstd, QN_GLOBAL float *var,
+                                 QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *scale,
+                                 QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
+                                 qn_long splits, float eps)
+{
+    BATCH_NORM_SHARE
+}
+
+QN_KERNEL batch_norm_stats_join(QN_GLOBAL float *factor, QN_GLOBAL float *mean,
+                                QN_GLOBAL float *rstd, QN_GLOBAL float *var,
+                                QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *scale,
+                                QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
+                                qn_long splits, float eps)
+{
+    BATCH_NORM_JOIN
+    BATCH_NORM_KEEP(qn_lid() == 0 && from == 0)
+    if (qn_lid() == 0 && from == 0)
+        factor[ch] = a;
 }
 #endif
 

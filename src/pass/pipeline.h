@@ -31,6 +31,7 @@ QnPass qn_pass_fuse_loss;      /* cross-entropy and its gradient in one */
 QnPass qn_pass_fuse_norm_grad; /* a layer norm's gradient takes in the sum with others */
 QnPass qn_pass_fuse_norm;      /* a layer norm takes in the sum before it */
 QnPass qn_pass_recompute;   /* cheap values are computed again rather than kept, to fit a budget */
+QnPass qn_pass_split_norm;  /* a batch norm before maps becomes statistics and maps */
 QnPass qn_pass_fuse;        /* maps in one pass over memory */
 QnPass qn_pass_fuse_sum;    /* a sum takes in the maps before it */
 QnPass qn_pass_layout;      /* images become channels-last where that moves less memory */

@@ -1,10 +1,22 @@
 /* Recomputation: while the peak of memory exceeds the budget, the largest value that waits across
- * it, is cheap to compute, and whose operands are there anyway when it is needed again, is computed
- * a second time instead of being kept. A value not needed before the peak at all just moves. */
+ * it, is cheap to compute, and whose operands are there anyway when it is needed again (or are small
+ * beside it), is computed a second time instead of being kept. A value not needed before the peak at all just moves. Without
+ * a budget, what takes little time is: a share of the step's. */
 #include "pass/live.h"
 #include "pass/pipeline.h"
 
-enum { MAX_STEPS = 4096 };
+#include <math.h>
+
+enum {
+    MAX_STEPS = 4096,
+    WORTH_BYTES = 256 << 10, /* without a budget, smaller values are not worth a node */
+};
+
+/* What may be spent: of a budget's steps HUGE_VAL. In bytes that a device could move meanwhile. */
+typedef struct Purse {
+    double left, balance;
+    int64_t budget, worth;
+} Purse;
 
 typedef struct Scan {
     QnGraph *graph;
@@ -46,19 +58,33 @@ static QnStatus scan_last(Scan *s, QnArena *tmp)
     return QN_OK;
 }
 
-/* Whether the value is still there when node `at` runs, whether or not we read it then. A state is
- * until its new content is computed. */
-static bool is_there(const Scan *s, const QnValue *v, int64_t at)
+/* Bytes that have to be kept so that the value is there when node `at` runs: none where something
+ * reads it then or later. A state is there until its new content is computed, and -1 then. */
+static int64_t kept_until(const Scan *s, const QnValue *v, int64_t at)
 {
     const QnValue *root = qn_reads_root(v);
     if (!(root->node->op->traits & QN_LEAF) || (root->node->op->traits & QN_INPUT))
-        return s->last[root->id] >= at;
+        return s->last[root->id] >= at ? 0 : qn_type_bytes(&root->type);
     for (int64_t k = s->users.start[root->id]; k < s->users.start[root->id + 1]; k++) {
         const QnNode *n = s->users.users[k];
         if ((n->op->traits & QN_EFFECT) && qn_reads_root(n->in[1])->node->id <= at)
-            return false;
+            return -1;
     }
-    return true;
+    return 0;
+}
+
+/* Bytes of the peak that computing n's result again at `at` saves; the operands that are not there
+ * then have to be kept, such as the statistics of a norm. */
+static int64_t saved_at(const Scan *s, const QnNode *n, int64_t at)
+{
+    int64_t bytes = qn_type_bytes(&n->out[0].type);
+    for (int i = 0; i < n->n_in; i++) {
+        int64_t kept = n->in[i] ? kept_until(s, n->in[i], at) : 0;
+        if (kept < 0)
+            return 0;
+        bytes -= kept;
+    }
+    return bytes;
 }
 
 /* Uses of a value, those of its views with them. */
@@ -85,7 +111,14 @@ static void find_uses(const Scan *s, const QnValue *v, Uses *u)
     }
 }
 
-static Choice choose(const Scan *s)
+static double time_of(const QnNode *n, double balance)
+{
+    QnCost c = qn_cost_of(n);
+    double bytes = c.bytes_read + c.bytes_written;
+    return balance > 0 ? fmax(bytes, c.flops / balance) : bytes;
+}
+
+static Choice choose(const Scan *s, const Purse *p)
 {
     Choice best = { 0 };
     for (QnNode *n = s->graph->first; n && n->id < s->peak; n = n->next) {
@@ -93,13 +126,13 @@ static Choice choose(const Scan *s)
             continue;
         int64_t bytes = qn_type_bytes(&n->out[0].type);
         Uses u = { 0 };
-        if (bytes <= best.bytes)
+        if (bytes <= best.bytes || bytes < p->worth)
             continue;
         find_uses(s, &n->out[0], &u);
-        bool there = u.late && !u.pinned;
-        for (int i = 0; there && i < n->n_in; i++)
-            there = !n->in[i] || is_there(s, n->in[i], u.late->id);
-        if (there)
+        if (!u.late || u.pinned || (u.early && time_of(n, p->balance) > p->left))
+            continue;
+        bytes = saved_at(s, n, u.late->id);
+        if (bytes > best.bytes)
             best = (Choice){ n, u.late, bytes, !u.early };
     }
     return best;
@@ -139,38 +172,55 @@ static QnStatus apply(const Scan *s, const Choice *c)
 }
 
 /* One step; *done when nothing is left to gain. */
-static QnStatus step(QnGraph *g, const QnPipelineOptions *o, QnArena *tmp, bool *done)
+static QnStatus step(QnGraph *g, const QnPipelineOptions *o, QnArena *tmp, Purse *p, bool *done)
 {
     Scan s = { .graph = g };
     QnNode *at = NULL;
     int64_t bytes;
     QN_TRY(qn_live_peak(g, &bytes, &at));
     *done = true;
-    if (bytes <= o->memory_budget_bytes || !at)
+    if (bytes <= p->budget || !at)
         return QN_OK;
     s.peak = at->id;
     QN_TRY(qn_live_users(g, tmp, &s.users));
     QN_TRY(scan_last(&s, tmp));
-    Choice c = choose(&s);
+    Choice c = choose(&s, p);
     if (!c.node)
         return QN_OK;
     *done = false;
+    p->left -= c.moves ? 0 : time_of(c.node, p->balance);
     if (o->report && !c.moves)
         o->report->recomputed_nodes++;
     QN_TRY(apply(&s, &c));
     return qn_pass_dce(g, o); /* what nothing needs any more before the peak */
 }
 
+static Purse purse_of(const QnGraph *g, const QnPipelineOptions *o)
+{
+    Purse p = { HUGE_VAL, o->balance, o->memory_budget_bytes, 0 };
+    if (p.budget > 0)
+        return p;
+    p.left = 0;
+    p.worth = WORTH_BYTES;
+    QN_GRAPH_EACH(g, n)
+    {
+        if (!(n->op->traits & (QN_LEAF | QN_EFFECT | QN_VIEW)))
+            p.left += o->recompute_share * time_of(n, p.balance);
+    }
+    return p;
+}
+
 QnStatus qn_pass_recompute(QnGraph *g, const QnPipelineOptions *o)
 {
-    if (o->memory_budget_bytes <= 0)
+    if (o->memory_budget_bytes <= 0 && o->recompute_share <= 0)
         return QN_OK;
+    Purse purse = purse_of(g, o);
     int64_t before, after;
     bool done = false;
     QN_TRY(qn_live_peak(g, &before, NULL));
     for (int i = 0; !done && i < MAX_STEPS; i++) {
         QnArena *tmp = qn_arena_new();
-        QnStatus st = tmp ? step(g, o, tmp, &done) : QN_ENOMEM;
+        QnStatus st = tmp ? step(g, o, tmp, &purse, &done) : QN_ENOMEM;
         qn_arena_free(tmp);
         QN_TRY(st);
     }

@@ -133,5 +133,7 @@ QnPipelineOptions qn_device_passes(QnDevice *d)
                                 .keep_ctx = d,
                                 .prefers = qn_device_prefers,
                                 .tuned = qn_device_is_tuned,
-                                .tuned_ctx = d };
+                                .tuned_ctx = d,
+                                .recompute_share = 0.02,
+                                .balance = d->backend->balance };
 }

@@ -31,6 +31,7 @@ typedef struct QnBackend {
     const char *name; /* "cpu" */
     const QnKernel *const *kernels;
     int n_kernels;
+    double balance; /* floating-point operations that such devices do for each byte they move */
     QnStatus (*open)(QnDevice *d, const QnDeviceOptions *o); /* fills env and impl */
     void (*close)(QnDevice *d);                              /* optional */
     void *(*alloc)(QnDevice *d, size_t bytes);               /* aligned to 64; NULL: no memory */

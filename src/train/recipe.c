@@ -350,9 +350,10 @@ static QnStatus read_compile(QnRecipe *r, const QnYaml *root)
     QnYaml *map = NULL;
     int64_t mib = 0;
     QN_TRY(qn_yaml_map(root, "compile", false, &map));
-    QN_TRY(KNOWN(map, "level", "off", "memory_budget_mib", "check_finite"));
+    QN_TRY(KNOWN(map, "level", "off", "memory_budget_mib", "recompute", "check_finite"));
     QN_TRY(qn_yaml_int(map, "level", false, 0, 2, &r->level));
     QN_TRY(qn_yaml_string(map, "off", false, &r->passes_off));
+    QN_TRY(qn_yaml_real(map, "recompute", false, 0, 1, &r->recompute));
     QN_TRY(qn_yaml_bool(map, "check_finite", false, &r->check_finite));
     QN_TRY(qn_yaml_int(map, "memory_budget_mib", false, 1, 1 << 30, &mib));
     r->memory_budget_bytes = mib << 20;
@@ -397,6 +398,7 @@ static QnStatus read_recipe(QnRecipe *r)
     const QnYaml *root = qn_yaml_root(r->doc);
     int task = 0;
     r->level = 2;
+    r->recompute = 0.02;
     if (root->kind != QN_YAML_MAP)
         return qn_yaml_fail(root, "expected a map with the keys task, data, model and train");
     QN_TRY(KNOWN(root, "name", "task", "data", "model", "train", "compile"));

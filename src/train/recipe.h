@@ -124,6 +124,7 @@ typedef struct QnRecipe {
     bool check_finite;           /* stop at the first node that writes an infinity or NaN; slower */
     const char *passes_off;      /* names, "fuse,cse"; NULL: none */
     int64_t memory_budget_bytes; /* of activations; values are recomputed to fit; 0: no limit */
+    double recompute; /* without one: share of a step's time that doing so may add (2 %) */
 } QnRecipe;
 
 /* Reads, applies "key=value" settings in order, checks. An error names file, line, key and what was

@@ -303,6 +303,7 @@ static QnStatus optimise(const QnSession *s, QnGraph *g, bool no_passes)
     o.level = no_passes ? QN_O0 : (QnLevel)r->level;
     o.off = no_passes ? NULL : r->passes_off;
     o.memory_budget_bytes = r->memory_budget_bytes;
+    o.recompute_share = r->recompute;
     return qn_pipeline_run(g, &o);
 }
 

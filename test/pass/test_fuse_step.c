@@ -1,6 +1,6 @@
-/* fuse_loss, fuse_norm and fuse_norm_grad on whole gradients: of a small GPT and an MLP, in f32,
- * bf16 and f16, the joined nodes give what the separate ones give, on any number of threads the
- * same bits.
+/* fuse_loss, fuse_norm, fuse_norm_grad and split_norm on whole gradients: of a small GPT, an MLP and
+ * a residual net, in f32, bf16 and f16, the joined nodes give what the separate ones give, on any
+ * number of threads the same bits; and with little memory those that are computed anew.
  * labels: threads */
 #include "test.h"
 
@@ -15,7 +15,7 @@
 #include <math.h>
 
 enum { WORDS = 1100, LENGTH = 12, ROWS = 2 * LENGTH, CLASSES = 10, BATCH = 32, FEATURES = 20 };
-static const char joining[] = "fuse_loss,fuse_norm,fuse_norm_grad";
+static const char joining[] = "fuse_loss,fuse_norm,fuse_norm_grad,split_norm";
 
 typedef struct Net {
     QnValue *(*scores)(QnNet *net); /* (rows, classes), of inputs that feed() knows */
@@ -46,6 +46,21 @@ static QnValue *mlp_scores(QnNet *net)
     QnValue *x = qn_input(net->g, "x", QN_DTYPE_F32, &QN_SHAPE(BATCH, FEATURES));
     QnValue *h = qn_relu(net->g, qn_nn_linear(net, "fc1", x, 16, true));
     return qn_nn_linear(net, "fc2", h, CLASSES, true);
+}
+
+/* Two norms go into a ReLU, one of them by way of a sum; the third into a pool. */
+static QnValue *residual_scores(QnNet *net)
+{
+    QnGraph *g = net->g;
+    QnPoolAttr halve = { .kernel = { 2, { 2, 2 } } };
+    QnConvSpec conv = { .out = 8, .kernel = 3, .pad = 1 };
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(BATCH, 3, 8, 8));
+    x = qn_nn_batch_norm(net, "norm0", qn_nn_conv(net, "conv0", x, &conv));
+    x = qn_max_pool(g, x, &halve);
+    QnValue *y = qn_nn_batch_norm(net, "norm1", qn_nn_conv(net, "conv1", x, &conv));
+    y = qn_nn_conv(net, "conv2", qn_relu(g, y), &conv);
+    y = qn_relu(g, qn_add(g, qn_nn_batch_norm(net, "norm2", y), x));
+    return qn_nn_linear(net, "fc", qn_reshape(g, y, &QN_SHAPE(BATCH, 8 * 16)), CLASSES, true);
 }
 
 /* In 16 bits the net's products are, as a session would have it. */
@@ -125,17 +140,21 @@ typedef struct Result {
     float *v; /* the outputs one after the other, the loss first */
     int64_t n;
     int both, add_norms, norm_sums; /* joined nodes of each kind */
+    int splits;                     /* norms that are statistics and maps */
+    QnPipelineReport report;
 } Result;
 
-static Result run(const Net *n, QnDevice *d, const char *off)
+static Result run(const Net *n, QnDevice *d, const char *off, int64_t budget)
 {
     QnGraph *g = build(n);
     QnStore *s = qn_store_new(d);
     QnPipelineOptions o = qn_device_passes(d);
     QnPlan *p;
     Result r = { 0 };
+    o.report = &r.report;
     o.off = off;
     o.verify = true;
+    o.memory_budget_bytes = budget;
     assert_ok(qn_store_add(s, g));
     assert_ok(qn_store_alloc(s));
     assert_ok(qn_store_fill(s, 1));
@@ -143,6 +162,7 @@ static Result run(const Net *n, QnDevice *d, const char *off)
     r.both = count(g, &qn_op_cross_entropy_both, 3);
     r.add_norms = count(g, &qn_op_add_layer_norm, 3);
     r.norm_sums = count(g, &qn_op_layer_norm_grad, 6);
+    r.splits = count(g, &qn_op_batch_norm_stats, 2);
     assert_int_equal(count(g, &qn_op_cross_entropy, 0), 1 - r.both);
     assert_int_equal(count(g, &qn_op_cross_entropy_grad, 0), 1 - r.both);
     assert_ok(qn_plan_new(g, d, s, &(QnPlanOptions){ .poison = true }, &p));
@@ -164,10 +184,12 @@ static Result run(const Net *n, QnDevice *d, const char *off)
 
 static void check(const Net *n, QnDevice *one, QnDevice *two)
 {
-    Result apart = run(n, one, joining), joined = run(n, one, NULL), again = run(n, two, NULL);
-    bool gpt = n->scores == gpt_scores;
+    Result apart = run(n, one, joining, 0), joined = run(n, one, NULL, 0);
+    Result again = run(n, two, NULL, 0), small = run(n, two, NULL, 1);
+    bool gpt = n->scores == gpt_scores, residual = n->scores == residual_scores;
     double tol = n->dtype == QN_DTYPE_F32 ? 2e-6 : n->dtype == QN_DTYPE_F16 ? 4e-3 : 3e-2, size = 0;
-    assert_int_equal(apart.both + apart.add_norms + apart.norm_sums, 0);
+    assert_int_equal(apart.both + apart.add_norms + apart.norm_sums + apart.splits, 0);
+    assert_int_equal(joined.splits, residual ? 2 : 0);
     assert_int_equal(joined.both, 1);
     assert_int_equal(joined.add_norms, gpt ? 4 : 0); /* the first norm reads a dropout */
     assert_int_equal(joined.norm_sums, gpt ? 4 : 0); /* the last one's dx has nobody beside it */
@@ -179,12 +201,15 @@ static void check(const Net *n, QnDevice *one, QnDevice *two)
         if (!(fabsf(joined.v[i] - apart.v[i]) <= tol * (i ? size : fabsf(apart.v[0]))))
             fail_msg("number %lld of %lld is %.9g, apart %.9g", (long long)i, (long long)apart.n,
                      joined.v[i], apart.v[i]);
-    if (n->dtype == QN_DTYPE_F32) /* forwards nothing is added in another order */
+    if (n->dtype == QN_DTYPE_F32 && !residual) /* forwards nothing is added in another order */
         assert_memory_equal(joined.v, apart.v, sizeof *joined.v);
     assert_memory_equal(joined.v, again.v, (size_t)joined.n * sizeof *joined.v);
+    assert_memory_equal(joined.v, small.v, (size_t)joined.n * sizeof *joined.v);
+    assert_true(!residual || small.report.recomputed_nodes > 0);
     qn_free(apart.v);
     qn_free(joined.v);
     qn_free(again.v);
+    qn_free(small.v);
 }
 
 static void test_joined_is_apart(void **state)
@@ -197,6 +222,8 @@ static void test_joined_is_apart(void **state)
         { mlp_scores, BATCH, 0, -100, QN_REDUCTION_MEAN, false, QN_DTYPE_F32 },
         { mlp_scores, BATCH, 0.2, -100, QN_REDUCTION_SUM, true, QN_DTYPE_F32 },
         { mlp_scores, BATCH, 0, 3, QN_REDUCTION_MEAN, true, QN_DTYPE_F16 },
+        { residual_scores, BATCH, 0, -100, QN_REDUCTION_MEAN, false, QN_DTYPE_F32 },
+        { residual_scores, BATCH, 0, -100, QN_REDUCTION_MEAN, true, QN_DTYPE_BF16 },
     };
     QnDevice *device[2];
     for (int i = 0; i < 2; i++) {

@@ -312,7 +312,7 @@ static void shrink(Case *c, Config *k)
     static const char *const passes[] = { "cse",       "simplify",  "fold",
                                           "epilogue",  "recompute", "fuse",
                                           "fuse_loss", "fuse_norm", "fuse_norm_grad",
-                                          "schedule" };
+                                          "schedule",  "split_norm" };
     static char off[300];
     for (int i = 0; i < QN_COUNT(passes); i++) { /* passes that are not to blame */
         char more[300];

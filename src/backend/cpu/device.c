@@ -71,6 +71,7 @@ const QnBackend qn_backend_cpu = {
     .name = "cpu",
     .kernels = cpu_kernels,
     .n_kernels = QN_COUNT(cpu_kernels),
+    .balance = 8,
     .open = cpu_open,
     .alloc = cpu_alloc,
     .free = cpu_free,

@@ -1,5 +1,5 @@
-/* batch_norm and its gradient in f32, in either layout: two passes over the tensor, in parts that
- * fit the cache. 16-bit images are widened part by part; where parameters have 16 bits too,
+/* batch_norm, its statistics alone and its gradient in f32, in either layout: two passes over the
+ * tensor, in parts that fit the cache. 16-bit images are widened part by part; where parameters have 16 bits too,
  * everything is widened first. */
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convert.h"
@@ -34,12 +34,18 @@ static bool is_grad(const QnNode *n)
     return n->op == &qn_op_batch_norm_grad;
 }
 
+static bool is_stats(const QnNode *n)
+{
+    return n->op == &qn_op_batch_norm_stats;
+}
+
 /* The tensors of x's shape must lie alike. */
 static const char *norm_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
     QnLayout x = n->in[0]->type.layout;
-    if (n->out[0].type.layout != x || (is_grad(n) && n->in[1]->type.layout != x))
+    if ((!is_stats(n) && n->out[0].type.layout != x) ||
+        (is_grad(n) && n->in[1]->type.layout != x))
         return "x and y differ in layout";
     return qn_widen_refuses(n);
 }
@@ -48,14 +54,15 @@ static const char *norm_accepts(const QnNode *n, const QnKernelEnv *env)
 static bool images_are_half(const QnNode *n)
 {
     QnDtype d = n->in[0]->type.dtype;
-    return (d == QN_DTYPE_F16 || d == QN_DTYPE_BF16) && n->out[0].type.dtype == d &&
-           (!is_grad(n) || n->in[1]->type.dtype == d);
+    return (d == QN_DTYPE_F16 || d == QN_DTYPE_BF16) &&
+           (is_stats(n) || n->out[0].type.dtype == d) && (!is_grad(n) || n->in[1]->type.dtype == d);
 }
 
 /* Operands that are not widened as a whole. */
 static unsigned kept(const NormState *s, const QnNode *n)
 {
-    return !s->by_parts ? 0 : 1u | (is_grad(n) ? 1u << 1 : 0) | 1u << n->n_in;
+    unsigned images = 1u | (is_grad(n) ? 1u << 1 : 0) | (is_stats(n) ? 0 : 1u << n->n_in);
+    return s->by_parts ? images : 0;
 }
 
 static QnStatus norm_prepare(QnPrepared *p)
@@ -67,7 +74,7 @@ static QnStatus norm_prepare(QnPrepared *p)
     s->s = qn_channels_of(&n->in[0]->type);
     s->s.streams = qn_stream_for(p->env->isa, (size_t)qn_type_bytes(&n->out[0].type)) != NULL;
     s->fns = qn_channels_find(p->env->isa);
-    if (n->op == &qn_op_batch_norm)
+    if (!is_grad(n))
         s->eps = (float)*(const double *)qn_cpu_attr(n, "eps");
     p->state = s;
     s->convert = qn_convert_find(p->env->isa);
@@ -197,22 +204,30 @@ static void stats_joint(void *ctx, int64_t joint)
     }
 }
 
+/* The workspace is the scales, unless they are an output, the parts and the wide images. */
+static void find_stats(const QnPrepared *p, NormRun *r, void *const *out, float *workspace)
+{
+    const QnChannels *s = &r->n->s;
+    r->mean = out[1];
+    r->scale = r->to_scale = is_stats(p->node) ? out[0] : workspace;
+    for (int i = 0; i < 3; i++) /* mean, reciprocal deviation, variance */
+        r->to[i] = out[1 + i];
+    r->parts = workspace + s->c;
+    r->wide = r->parts + 3 * s->n_parts * s->c;
+    qn_cpu_units(qn_cpu_threads(p), s->n_parts, stats_unit, r);
+    qn_cpu_parallel(qn_cpu_threads(p), joints(s), stats_joint, r);
+}
+
 static QnStatus batch_norm_f32(const QnPrepared *p, const void *const *in, void *const *out,
                                void *workspace)
 {
     const NormState *n = p->state;
-    const QnChannels *s = &n->s;
-    float *scale = workspace;
-    NormRun r = { .n = n, .x = in[0], .gamma = in[1], .bias = in[2], .y = out[0] };
-    r.mean = out[1];
-    r.scale = r.to_scale = scale;
-    for (int i = 0; i < 3; i++) /* mean, reciprocal deviation, variance */
-        r.to[i] = out[1 + i];
-    r.parts = scale + s->c;
-    r.wide = r.parts + 3 * s->n_parts * s->c;
-    qn_cpu_units(qn_cpu_threads(p), s->n_parts, stats_unit, &r);
-    qn_cpu_parallel(qn_cpu_threads(p), joints(s), stats_joint, &r);
-    qn_cpu_units(qn_cpu_threads(p), s->n_parts, affine_unit, &r);
+    NormRun r = { .n = n, .x = in[0], .gamma = in[1], .y = out[0] };
+    find_stats(p, &r, out, workspace);
+    if (is_stats(p->node))
+        return QN_OK;
+    r.bias = in[2];
+    qn_cpu_units(qn_cpu_threads(p), n->s.n_parts, affine_unit, &r);
     return QN_OK;
 }
 
@@ -301,6 +316,18 @@ const QnKernel qn_kernel_batch_norm_channels = {
     .name = "cpu.batch_norm.channels",
     .backend = "cpu",
     .op = &qn_op_batch_norm,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = norm_accepts,
+    .prepare = norm_prepare,
+    .run = batch_norm_run,
+    .fini = norm_fini,
+};
+
+const QnKernel qn_kernel_batch_norm_stats_channels = {
+    .name = "cpu.batch_norm_stats.channels",
+    .backend = "cpu",
+    .op = &qn_op_batch_norm_stats,
     .rank = 60,
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = norm_accepts,

@@ -8,6 +8,9 @@
  * by way of a register, would cost and not gain. */
 enum { BUSY = 20 };
 
+/* Bytes of operands from which they are fetched ahead: fewer are near anyway. */
+enum { FAR_BYTES = 1 << 20 };
+
 static bool is_loadable(QnDtype d)
 {
     return d == QN_DTYPE_F32 || d == QN_DTYPE_F16 || d == QN_DTYPE_BF16 || d == QN_DTYPE_BOOL ||
@@ -99,6 +102,14 @@ static bool is_periodic(const QnTape *t, const QnTapeOperand *o, int64_t step)
     return period > 0 && step % period == 0;
 }
 
+/* Whether tiles lie within rows of the innermost axis that it has as they are. */
+static bool is_row(const QnTape *t, const QnTapeOperand *o, int64_t step)
+{
+    int inner = t->rank - 1;
+    return o->dtype == QN_DTYPE_F32 && o->stride[inner] == 1 && t->dim[inner] % step == 0 &&
+           step % QN_TAPE_TILE == 0;
+}
+
 static void classify(QnTape *t, int64_t step)
 {
     for (int k = 0; k < t->n_in; k++) {
@@ -113,6 +124,8 @@ static void classify(QnTape *t, int64_t step)
         o->access = contiguous ? QN_TAPE_CONTIGUOUS : scalar ? QN_TAPE_SCALAR : QN_TAPE_STRIDED;
         if (o->access == QN_TAPE_STRIDED && is_periodic(t, o, step))
             o->access = QN_TAPE_PERIODIC;
+        else if (o->access == QN_TAPE_STRIDED && is_row(t, o, step))
+            o->access = QN_TAPE_ROW;
     }
 }
 
@@ -164,6 +177,16 @@ static void set_instr(QnTape *t, const QnKernelEnv *env, const QnBody *b, int i)
         t->instr[i].param[k] = (float)param[k];
 }
 
+static bool is_far(const QnTape *t, const QnBody *b)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < t->n_in; k++) {
+        if (t->in[k].access == QN_TAPE_CONTIGUOUS)
+            bytes += t->count * (int64_t)qn_dtype_bytes(t->in[k].dtype);
+    }
+    return bytes >= FAR_BYTES && qn_body_flops(b) < BUSY;
+}
+
 void qn_tape_init(QnTape *t, const QnKernelEnv *env, const QnBody *b, const QnType *const *in,
                   const QnType *y, int64_t step)
 {
@@ -192,6 +215,7 @@ void qn_tape_init(QnTape *t, const QnKernelEnv *env, const QnBody *b, const QnTy
             t->stream[i] =
                 qn_stream_for(env->isa, (size_t)t->count * qn_dtype_bytes(t->out_dtype[i]));
     }
+    t->fetches = is_far(t, b);
     assign_registers(t, b);
 }
 
@@ -203,17 +227,25 @@ static void load_f32(const QnTape *t, QnDtype dtype, const void *src, int64_t at
     t->convert->to_f32(dtype, (const char *)src + (size_t)at * qn_dtype_bytes(dtype), dst, n);
 }
 
+/* Where the operand has element i of the output's order, whose indices are left in `index`. */
+static int64_t place_of(const QnTape *t, const QnTapeOperand *o, int64_t i,
+                        int64_t index[QN_MAX_RANK])
+{
+    int64_t at = 0;
+    for (int k = t->rank - 1; k >= 0; k--) {
+        index[k] = i % t->dim[k];
+        i /= t->dim[k];
+        at += index[k] * o->stride[k];
+    }
+    return at;
+}
+
 /* Elements [i, i+n) of the output's order. */
 static void gather(const QnTape *t, const QnTapeOperand *o, const void *src, int64_t i, float *dst,
                    int64_t n)
 {
-    int64_t index[QN_MAX_RANK], at = 0, rest = i;
+    int64_t index[QN_MAX_RANK], at = place_of(t, o, i, index);
     int inner = t->rank - 1;
-    for (int k = inner; k >= 0; k--) {
-        index[k] = rest % t->dim[k];
-        rest /= t->dim[k];
-        at += index[k] * o->stride[k];
-    }
     while (n > 0) {
         int64_t run = QN_MIN(n, t->dim[inner] - index[inner]), s = o->stride[inner];
         if (s == 1) {
@@ -288,6 +320,17 @@ static void store(const QnTape *t, const void *const *in, const float *const *re
     }
 }
 
+/* The next tile of an operand: while instructions work on this one nothing reads ahead, and the
+ * processor's own prefetching begins anew with each tile. */
+static void fetch_next(const QnTapeOperand *o, const void *src, int64_t i, int64_t n)
+{
+    enum { LINE = 64 };
+    int64_t size = (int64_t)qn_dtype_bytes(o->dtype);
+    const char *next = (const char *)src + (i + n) * size;
+    for (int64_t b = 0; b < n * size; b += LINE)
+        qn_prefetch(next + b);
+}
+
 const float *qn_tape_run(const QnTape *t, const void *const *in, void *const *out, float *registers,
                          int64_t i, int64_t n)
 {
@@ -297,8 +340,12 @@ const float *qn_tape_run(const QnTape *t, const void *const *in, void *const *ou
     for (int k = 0; k < t->n_in; k++) {
         const QnTapeOperand *o = &t->in[k];
         float *own = registers + k * QN_TAPE_TILE;
+        if (t->fetches && o->access == QN_TAPE_CONTIGUOUS && i + n < t->count)
+            fetch_next(o, in[k], i, n);
         if (o->access == QN_TAPE_CONTIGUOUS && o->dtype == QN_DTYPE_F32)
             reg[k] = (const float *)in[k] + i;
+        else if (o->access == QN_TAPE_ROW)
+            reg[k] = (const float *)in[k] + place_of(t, o, i, (int64_t[QN_MAX_RANK]){ 0 });
         else if (o->access == QN_TAPE_CONTIGUOUS)
             load_f32(t, o->dtype, in[k], i, own, n);
         else if (o->access == QN_TAPE_STRIDED)

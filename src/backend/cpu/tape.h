@@ -16,6 +16,7 @@ typedef enum QnTapeAccess {
     QN_TAPE_SCALAR,
     QN_TAPE_PERIODIC, /* the same for every tile, such as one value a channel of channels-last
                        * images */
+    QN_TAPE_ROW,      /* likewise, of more channels than a tile has elements: read as it lies */
     QN_TAPE_STRIDED
 } QnTapeAccess;
 
@@ -38,6 +39,7 @@ typedef struct QnTape {
     const QnConvertFns *convert;
     int n_in, n_instr, n_out, n_reg;
     int rank; /* collapsed */
+    bool fetches; /* operands, ahead of the tile that needs them */
     int64_t dim[QN_MAX_RANK], count;
     QnTapeOperand in[QN_TAPE_MAX_OPERAND];
     QnDtype out_dtype[QN_TAPE_MAX_OPERAND];

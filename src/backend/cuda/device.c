@@ -230,6 +230,7 @@ const QnBackend qn_backend_cuda = {
     .name = "cuda",
     .kernels = cuda_kernels,
     .n_kernels = QN_COUNT(cuda_kernels),
+    .balance = 100,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,

@@ -226,6 +226,7 @@ const QnBackend qn_backend_opencl = {
     .name = "opencl",
     .kernels = opencl_kernels,
     .n_kernels = QN_COUNT(opencl_kernels),
+    .balance = 15,
     .open = opencl_open,
     .close = opencl_close,
     .alloc = opencl_alloc,

@@ -1,0 +1,103 @@
+/* What batch normalisation needs of its batch, without its result: of x (N,C,...) and scale (C),
+ *   factor = scale * rstd, mean, rstd = 1 / sqrt(biased variance + eps), unbiased variance,
+ * each (C). Made by the passes, never by models: y = (x - mean) * factor + bias is then left to maps,
+ * which go into one pass over memory with those around them. */
+#include "ops/dialect.h"
+
+#ifdef QN_HOST
+#include "ops/norm.h"
+#include "ops/util.h"
+
+typedef struct Attr {
+    double eps;
+} Attr;
+
+static const QnAttrField batch_norm_stats_fields[] = {
+    { .name = "eps",
+      .kind = QN_ATTR_FLOAT,
+      .offset = offsetof(Attr, eps),
+      .def = 1e-5,
+      .min = 0,
+      .max = 1e30,
+      .doc = "added to the variance" },
+};
+
+static QnStatus batch_norm_stats_infer(QnInfer *c)
+{
+    const QnShape *x = &c->in[0]->shape;
+    QN_TRY(qn_norm_dtypes(c, "batch_norm_stats", 2));
+    if (x->rank < 2)
+        return qn_fail(QN_ESHAPE, "batch_norm_stats: x must be (N,C,...), not of rank %d", x->rank);
+    QnShape channel = QN_SHAPE(x->dim[1]);
+    QN_TRY(qn_norm_shape(c, "batch_norm_stats", 1, &channel));
+    for (int i = 0; i < 4; i++)
+        c->out[i] = (QnType){ .dtype = qn_norm_stat(c->in[0]->dtype), .shape = channel };
+    return QN_OK;
+}
+
+static QnCost batch_norm_stats_cost(const QnNode *n)
+{
+    return (QnCost){ .flops = 4 * (double)qn_shape_count(&n->in[0]->type.shape),
+                     .bytes_read = (double)qn_type_bytes(&n->in[0]->type) +
+                                   (double)qn_type_bytes(&n->in[1]->type),
+                     .bytes_written = 4 * (double)qn_type_bytes(&n->out[0].type) };
+}
+
+static QnStatus batch_norm_stats_ref(const QnRefArgs *a)
+{
+    QnRows r = qn_util_rows(&a->in_type[0]->shape, 1);
+    double eps = ((const Attr *)a->attr)->eps, count = (double)(r.outer * r.inner);
+    for (int64_t c = 0; c < r.n; c++) {
+        double m = 0, v = 0;
+        for (int64_t i = 0; i < r.outer * r.inner; i++)
+            m += a->in[0][(i / r.inner * r.n + c) * r.inner + i % r.inner] / count;
+        for (int64_t i = 0; i < r.outer * r.inner; i++)
+            v += pow(a->in[0][(i / r.inner * r.n + c) * r.inner + i % r.inner] - m, 2);
+        a->out[1][c] = m;
+        a->out[2][c] = 1 / sqrt(v / count + eps);
+        a->out[0][c] = a->in[1][c] * a->out[2][c];
+        a->out[3][c] = v / fmax(count - 1, 1);
+    }
+    return QN_OK;
+}
+
+static QnStatus batch_norm_stats_call(const QnNode *n, QnDeviceCall *c)
+{
+    QnRows r = qn_util_rows(&n->in[0]->type.shape, 1);
+    qn_norm_channel_call(r, "batch_norm_stats_channel", "batch_norm_stats_share",
+                         "batch_norm_stats_join", c);
+    qn_device_float(c, ((const Attr *)n->attr)->eps);
+    return QN_OK;
+}
+
+static const QnSample batch_norm_stats_samples[] = {
+    { .in = { { 4, { 4, 3, 2, 3 } }, { 1, { 3 } } }, .n_in = 2 },
+    { .in = { { 2, { 130, 2 } }, { 1, { 2 } } },
+      .n_in = 2,
+      .attr = &(Attr){ 1e-3 },
+      .lo = -3,
+      .hi = 5 },
+};
+
+/* The statistics of the node `norm`, a batch_norm. */
+QN_API QnNode *qn_batch_norm_stats(QnGraph *g, const QnNode *norm)
+{
+    return qn_emit(g, &qn_op_batch_norm_stats, &(Attr){ *(const double *)norm->attr },
+                   (QnValue *[]){ norm->in[0], norm->in[1] }, 2);
+}
+
+const QnOp qn_op_batch_norm_stats = {
+    .name = "batch_norm_stats",
+    .version = 1,
+    .doc = "statistics of each channel over the batch, and its scale by them",
+    .n_in = 2,
+    .n_out = 4,
+    QN_ATTRS(Attr, batch_norm_stats_fields),
+    .infer = batch_norm_stats_infer,
+    .cost = batch_norm_stats_cost,
+    .ref = batch_norm_stats_ref,
+    .device = QN_TEXT(batch_norm),
+    .call = batch_norm_stats_call,
+    QN_SAMPLES(batch_norm_stats_samples),
+};
+#endif

@@ -1,0 +1,65 @@
+/* A batch norm whose result goes into maps becomes its statistics and maps of its own: `fuse` then
+ * joins both, so that the normalised images are neither written nor read; and what the backward pass
+ * needs of them, `recompute` can make anew. */
+#include "ops/norm.h"
+#include "ops/ops.h"
+#include "pass/pipeline.h"
+
+/* Whether a map of x's shape reads the normalised images. */
+static bool meets_a_map(const QnNode *norm)
+{
+    for (const QnNode *n = norm->next; n; n = n->next) {
+        for (int i = 0; n->op->map && i < n->n_in; i++) {
+            if (n->in[i] == &norm->out[0] &&
+                qn_shape_is_equal(&n->out[0].type.shape, &norm->out[0].type.shape))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* (x - mean) * factor + bias in the type of the statistics, as the operator's kernels have it. */
+static QnValue *affine(QnGraph *g, const QnNode *norm, QnNode *stats)
+{
+    QnValue *x = norm->in[0];
+    QnNormView v = qn_norm_view_channel(&x->type.shape);
+    QnDtype t = stats->out[0].type.dtype;
+    QnValue *mean = qn_reshape(g, qn_node_out(g, stats, 1), &v.stat);
+    QnValue *factor = qn_reshape(g, qn_node_out(g, stats, 0), &v.stat);
+    QnValue *bias = qn_reshape(g, qn_cast(g, norm->in[2], t), &v.stat);
+    QnValue *y = qn_mul(g, qn_sub(g, qn_cast(g, x, t), mean), factor);
+    return qn_cast(g, qn_add(g, y, bias), x->type.dtype);
+}
+
+static QnStatus split(QnGraph *g, QnNode *norm, const QnPipelineOptions *o)
+{
+    qn_graph_set_cursor(g, norm);
+    QnNode *stats = qn_batch_norm_stats(g, norm);
+    if (qn_graph_check(g) == QN_OK && !o->prefers(o->keep_ctx, stats, norm)) {
+        qn_graph_remove(g, stats);
+        qn_graph_set_cursor(g, NULL);
+        return QN_OK;
+    }
+    QnValue *y = affine(g, norm, stats);
+    qn_graph_set_cursor(g, NULL);
+    QN_TRY(qn_graph_check(g));
+    stats->name = norm->name;
+    qn_value_replace(&norm->out[0], y);
+    for (int i = 1; i < norm->n_out; i++)
+        qn_value_replace(&norm->out[i], &stats->out[i]);
+    qn_graph_sweep(g);
+    qn_graph_remove(g, norm);
+    return QN_OK;
+}
+
+QnStatus qn_pass_split_norm(QnGraph *g, const QnPipelineOptions *o)
+{
+    if (!o->prefers)
+        return QN_OK;
+    for (QnNode *n = g->first, *next; n; n = next) {
+        next = n->next;
+        if (n->op == &qn_op_batch_norm && meets_a_map(n))
+            QN_TRY(split(g, n, o));
+    }
+    return QN_OK;
+}
