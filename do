@@ -48,8 +48,9 @@ TEXT
     test) cat <<'TEXT' ;;
 usage: ./do test [arguments of ctest]
 Installs what is missing, builds, lints, runs every test, and again without any optional library
-(less those labelled "nvrtc"), under the address sanitizer (less those and those labelled "slow") and,
-those labelled "threads", under the thread sanitizer. With arguments, e.g. -R base.json or -L base, only runs those tests.
+(less those labelled "nvrtc"), under the address sanitizer (less those and those labelled "slow" or
+"device", which run compiled text that it does not see) and, those labelled "threads", under the thread
+sanitizer. With arguments, e.g. -R base.json or -L base, only runs those tests.
 TEXT
     test-minimal) cat <<'TEXT' ;;
 usage: ./do test-minimal [arguments of ctest]
@@ -372,7 +373,7 @@ cmd_test()
     part lint tools/lint
     part tests test_in build
     part "without libraries" cmd_test_minimal
-    part "address sanitizer" cmd_asan -LE 'tools|install|slow|nvrtc'
+    part "address sanitizer" cmd_asan -LE 'tools|install|slow|nvrtc|device'
     if command -v clang >/dev/null; then
         part "thread sanitizer" cmd_tsan
     else

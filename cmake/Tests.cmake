@@ -1,6 +1,7 @@
 # Every test/**/test_*.c is one executable and every test/**/test_*.sh one script, found by name.
 # A line "labels: a b" or "timeout: seconds" in a test's first comment says more about it; the
-# folder is always a label.
+# folder is always a label. "pocl: OPTION" is for PoCL's compiler: a test of what texts compute needs
+# no optimised code, whose making takes most of its time.
 set(QUERN_TEST_TIMEOUT 120 CACHE STRING "seconds that a test may take unless it says otherwise")
 
 find_path(CMOCKA_INCLUDE cmocka.h)
@@ -19,6 +20,10 @@ function(quern_test_properties name source)
     cmake_path(GET folder FILENAME labels)
     set(timeout ${QUERN_TEST_TIMEOUT})
     file(STRINGS "${source}" head LIMIT_COUNT 12)
+    set(environment "GOMP_SPINCOUNT=2000;XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/test-cache")
+    if(head MATCHES "pocl: ([a-z-]+)")
+        list(APPEND environment "POCL_EXTRA_BUILD_FLAGS=${CMAKE_MATCH_1}")
+    endif()
     if(head MATCHES "labels: ([a-z0-9 -]+)")
         separate_arguments(more UNIX_COMMAND "${CMAKE_MATCH_1}")
         list(APPEND labels ${more})
@@ -33,7 +38,7 @@ function(quern_test_properties name source)
                          SKIP_RETURN_CODE 77 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
                          # tests run beside each other: see src/cli/main.c; what they cache is not
                          # the user's
-                         ENVIRONMENT "GOMP_SPINCOUNT=2000;XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/test-cache")
+                         ENVIRONMENT "${environment}")
 endfunction()
 
 function(quern_c_test source)
@@ -83,6 +88,12 @@ endforeach()
 foreach(source IN LISTS test_scripts)
     quern_shell_test("${source}")
 endforeach()
+
+# What the test of parity measures is a page of the documents: their test takes it from there.
+set_property(TEST ops.parity APPEND PROPERTY ENVIRONMENT "QN_PARITY=${PROJECT_BINARY_DIR}/parity.md")
+if(NOT CMAKE_CROSSCOMPILING)
+    set_property(TEST tools.docs PROPERTY DEPENDS ops.parity)
+endif()
 
 # A driver for tests of the CUDA plugin, with host memory behind it.
 if(TARGET quern_cuda)

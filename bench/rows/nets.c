@@ -108,7 +108,7 @@ QnStatus build_block(Build *b, QnLayout layout)
         wrt[n++] = b->net->params[i].state;
     QN_TRY(qn_grad_from(b->g, y, dy, wrt, n, grad));
     for (int i = 0; i < n; i++) {
-        char name[24];
+        char name[32];
         snprintf(name, sizeof name, "grad%d", i);
         QN_TRY(qn_graph_output(b->g, name, grad[i]));
     }
@@ -124,7 +124,7 @@ QnStatus build_adamw(Build *b, QnLayout layout)
     QnShape shape = QN_SHAPE(b->dim[1], b->dim[2]);
     QnValue *grads[MOST];
     for (int64_t i = 0; i < b->dim[0] && i < MOST; i++) {
-        char name[24];
+        char name[32];
         snprintf(name, sizeof name, "w%lld", (long long)i);
         qn_net_param(b->net, name, &shape, &init, true);
         snprintf(name, sizeof name, "grad%lld", (long long)i);

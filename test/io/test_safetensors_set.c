@@ -61,7 +61,7 @@ static void test_shards_read_back(void **state)
 
 static void test_too_many_shards(void **state)
 {
-    static char names[502][8];
+    static char names[502][16];
     static QnSafetensor many[502];
     for (int i = 0; i < 502; i++) {
         snprintf(names[i], sizeof names[i], "t%d", i);

@@ -34,7 +34,7 @@ static inline cl_kernel opencl_litter_kernel(Opencl *cl)
  * written it hangs on which core ran which group: this leaves NaNs that are wild indices too. */
 static inline void opencl_litter(Opencl *cl)
 {
-    enum { WORDS = 48 * 1024 / 4, GROUPS = 64, ITEMS = 64 };
+    enum { WORDS = 48 * 1024 / 4, GROUPS = 16, ITEMS = 64 };
     size_t global = GROUPS * ITEMS, local = ITEMS;
     cl_uint n = WORDS;
     assert_int_equal(clSetKernelArg(cl->litter, 0, WORDS * sizeof n, NULL), CL_SUCCESS);

@@ -1,6 +1,6 @@
 /* Device text run through OpenCL (PoCL on machines without a GPU): maps printed from their scalar
  * functions, other operators by .call, with f32, f16 and bf16 storage, against the reference.
- * timeout: 900 */
+ * timeout: 900 pocl: -cl-opt-disable labels: device */
 #include "ops/harness.h"
 
 #ifdef QN_HAVE_OPENCL

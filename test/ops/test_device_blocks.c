@@ -1,4 +1,5 @@
-/* Products and attention in blocks, through OpenCL. timeout: 900 */
+/* Products and attention in blocks, through OpenCL.
+ * timeout: 900 pocl: -cl-opt-disable labels: device */
 #include "ops/blocks.h"
 #include "ops/heads.h"
 

@@ -1,4 +1,5 @@
-/* Convolutions, maps behind them and their gradients in blocks, through OpenCL. timeout: 900 */
+/* Convolutions, maps behind them and their gradients in blocks, through OpenCL.
+ * timeout: 900 pocl: -cl-opt-disable labels: device */
 #include "ops/blocks.h"
 
 #define CONV(...)                                                                                  \

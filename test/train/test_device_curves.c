@@ -153,7 +153,7 @@ static void test_fashion_mnist(void **state)
 /* Shakespeare, or where that is not, words of which each letter follows from the one before. */
 static void test_characters(void **state)
 {
-    char text[20000], json[1024], path[1024] = "t.txt";
+    char text[20000], json[2048], path[1024] = "t.txt";
     for (int i = 0; i < QN_COUNT(text); i++)
         text[i] = "abcdefgh\n"[(i / 7 + i % 7 * (i % 3)) % 9];
     temp_file("t.txt", text, sizeof text);

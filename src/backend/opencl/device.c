@@ -134,6 +134,7 @@ static void describe(QnOpencl *cl)
     snprintf(cl->driver, sizeof cl->driver, "%s, %s, %s, %s", platform, cl->name, version, driver);
     if (qn_cache_path("programs", cl->cache, sizeof cl->cache) != QN_OK)
         cl->cache[0] = '\0';
+    cl->max_price = 1;
 }
 
 static QnStatus opencl_open(QnDevice *d, const QnDeviceOptions *o)

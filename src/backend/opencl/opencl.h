@@ -31,6 +31,8 @@ typedef struct QnOpencl { /* QnDevice.impl */
     char name[128];
     char driver[512];       /* platform, device and driver by version: what binaries are made for */
     char cache[1024];       /* folder of compiled programs; "" where none is kept */
+    double binary_price;    /* time that a binary took beside that of compiling its program */
+    double max_price;       /* the highest at which others are asked for */
     size_t max_group;       /* work items in a group */
     char small_groups[160]; /* why a kernel with larger ones is refused */
     cl_device_svm_capabilities svm;

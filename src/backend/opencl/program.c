@@ -4,6 +4,7 @@
 
 #ifdef QN_HAVE_OPENCL
 #include "base/cache.h"
+#include "base/clock.h"
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -90,9 +91,15 @@ static QnStatus build(QnOpencl *cl, const char *text, const char *options, cl_pr
     QnCacheKey key = qn_cache_key(parts, QN_COUNT(parts));
     if (cl->cache[0] && read_binary(cl, &key, options, out))
         return QN_OK;
+    int64_t start = qn_clock_ns();
     QN_TRY(compile(cl, text, options, out));
-    if (cl->cache[0])
+    int64_t compiled = qn_clock_ns();
+    /* Some drivers compile every kernel for its binary, and again for its first launch (PoCL 3.1,
+     * which has a cache of its own): one such program is enough. */
+    if (cl->cache[0] && cl->binary_price <= cl->max_price) {
         write_binary(cl, &key, *out);
+        cl->binary_price = (double)(qn_clock_ns() - compiled) / (double)(compiled - start + 1);
+    }
     return QN_OK;
 }
 
