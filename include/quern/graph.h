@@ -130,7 +130,7 @@ typedef struct QnPipelineOptions {
      * not. Time is what each node's operations or bytes take on a device that does `balance`
      * floating-point operations for each byte that it moves. */
     double recompute_share, balance;
-    QnPipelineReport *report;    /* optional */
+    QnPipelineReport *report; /* optional */
 } QnPipelineOptions;
 
 /* What a graph goes through before it is planned: composites are lowered to what the device has,

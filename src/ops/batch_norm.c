@@ -35,8 +35,7 @@
 #define BATCH_NORM_SHARE                                                                           \
     QN_SHARED float part[256];                                                                     \
     qn_long ch = qn_group() / splits, count = n * inner, share = (count + splits - 1) / splits;    \
-    qn_long from = qn_group() % splits * share,                                                    \
-            to = from + share < count ? from + share : count;                                      \
+    qn_long from = qn_group() % splits * share, to = from + share < count ? from + share : count;  \
     int lid = qn_lid(), size = qn_group_size();                                                    \
     float s = 0.0f;                                                                                \
     QN_CHANNEL(ch, c, inner, from, to, s += qn_load(x, at))                                        \
@@ -53,8 +52,7 @@
 /* m and s of the channel from those of its shares (Chan et al. 1983). */
 #define BATCH_NORM_JOIN                                                                            \
     qn_long ch = qn_group() / splits, count = n * inner, share = (count + splits - 1) / splits;    \
-    qn_long from = qn_group() % splits * share,                                                    \
-            to = from + share < count ? from + share : count;                                      \
+    qn_long from = qn_group() % splits * share, to = from + share < count ? from + share : count;  \
     float m = 0.0f, s = 0.0f;                                                                      \
     for (qn_long i = 0; i < splits; i++) {                                                         \
         float had = (float)(i * share),                                                            \
@@ -90,17 +88,14 @@ QN_KERNEL batch_norm_share(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLOBAL f
                            QN_GLOBAL float *var, QN_GLOBAL const QN_T *x,
                            QN_GLOBAL const QN_T *scale, QN_GLOBAL const QN_T *bias,
                            QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
-                           qn_long splits, float eps)
-{
-    BATCH_NORM_SHARE
-}
+                           qn_long splits, float eps){ BATCH_NORM_SHARE }
 
 /* Every group does its share of y. */
-QN_KERNEL batch_norm_join(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLOBAL float *rstd,
-                          QN_GLOBAL float *var, QN_GLOBAL const QN_T *x,
-                          QN_GLOBAL const QN_T *scale, QN_GLOBAL const QN_T *bias,
-                          QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
-                          qn_long splits, float eps)
+QN_KERNEL
+    batch_norm_join(QN_GLOBAL QN_T *y, QN_GLOBAL float *mean, QN_GLOBAL float *rstd,
+                    QN_GLOBAL float *var, QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *scale,
+                    QN_GLOBAL const QN_T *bias, QN_GLOBAL float *work, qn_long n, qn_long c,
+                    qn_long inner, qn_long splits, float eps)
 {
     BATCH_NORM_JOIN
     BATCH_NORM_KEEP(qn_lid() == 0 && from == 0)
@@ -125,16 +120,13 @@ QN_KERNEL batch_norm_stats_share(QN_GLOBAL float *factor, QN_GLOBAL float *mean,
                                  QN_GLOBAL float *rstd, QN_GLOBAL float *var,
                                  QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *scale,
                                  QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
-                                 qn_long splits, float eps)
-{
-    BATCH_NORM_SHARE
-}
+                                 qn_long splits, float eps){ BATCH_NORM_SHARE }
 
-QN_KERNEL batch_norm_stats_join(QN_GLOBAL float *factor, QN_GLOBAL float *mean,
-                                QN_GLOBAL float *rstd, QN_GLOBAL float *var,
-                                QN_GLOBAL const QN_T *x, QN_GLOBAL const QN_T *scale,
-                                QN_GLOBAL float *work, qn_long n, qn_long c, qn_long inner,
-                                qn_long splits, float eps)
+QN_KERNEL
+    batch_norm_stats_join(QN_GLOBAL float *factor, QN_GLOBAL float *mean, QN_GLOBAL float *rstd,
+                          QN_GLOBAL float *var, QN_GLOBAL const QN_T *x,
+                          QN_GLOBAL const QN_T *scale, QN_GLOBAL float *work, qn_long n, qn_long c,
+                          qn_long inner, qn_long splits, float eps)
 {
     BATCH_NORM_JOIN
     BATCH_NORM_KEEP(qn_lid() == 0 && from == 0)

@@ -1,7 +1,7 @@
 /* What batch normalisation needs of its batch, without its result: of x (N,C,...) and scale (C),
  *   factor = scale * rstd, mean, rstd = 1 / sqrt(biased variance + eps), unbiased variance,
- * each (C). Made by the passes, never by models: y = (x - mean) * factor + bias is then left to maps,
- * which go into one pass over memory with those around them. */
+ * each (C). Made by the passes, never by models: y = (x - mean) * factor + bias is then left to
+ * maps, which go into one pass over memory with those around them. */
 #include "ops/dialect.h"
 
 #ifdef QN_HOST

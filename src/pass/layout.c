@@ -22,11 +22,16 @@ typedef struct Role {
 } Role;
 
 static const Role roles[] = {
-    { &qn_op_conv, 1, 1, true },          { &qn_op_conv_dx, 1, 1, true },
-    { &qn_op_conv_dw, 3, 0, true },       { &qn_op_max_pool, 1, 1, true },
-    { &qn_op_max_pool_grad, 3, 1, true }, { &qn_op_avg_pool, 1, 1, true },
-    { &qn_op_avg_pool_grad, 1, 1, true }, { &qn_op_lrn, 1, 1, false },
-    { &qn_op_batch_norm, 1, 1, false },   { &qn_op_batch_norm_grad, 3, 1, false },
+    { &qn_op_conv, 1, 1, true },
+    { &qn_op_conv_dx, 1, 1, true },
+    { &qn_op_conv_dw, 3, 0, true },
+    { &qn_op_max_pool, 1, 1, true },
+    { &qn_op_max_pool_grad, 3, 1, true },
+    { &qn_op_avg_pool, 1, 1, true },
+    { &qn_op_avg_pool_grad, 1, 1, true },
+    { &qn_op_lrn, 1, 1, false },
+    { &qn_op_batch_norm, 1, 1, false },
+    { &qn_op_batch_norm_grad, 3, 1, false },
     { &qn_op_batch_norm_stats, 1, 0, false },
 };
 

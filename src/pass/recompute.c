@@ -1,7 +1,7 @@
 /* Recomputation: while the peak of memory exceeds the budget, the largest value that waits across
- * it, is cheap to compute, and whose operands are there anyway when it is needed again (or are small
- * beside it), is computed a second time instead of being kept. A value not needed before the peak at all just moves. Without
- * a budget, what takes little time is: a share of the step's. */
+ * it, is cheap to compute, and whose operands are there anyway when it is needed again (or are
+ * small beside it), is computed a second time instead of being kept. A value not needed before the
+ * peak at all just moves. Without a budget, what takes little time is: a share of the step's. */
 #include "pass/live.h"
 #include "pass/pipeline.h"
 

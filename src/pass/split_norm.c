@@ -1,6 +1,6 @@
 /* A batch norm whose result goes into maps becomes its statistics and maps of its own: `fuse` then
- * joins both, so that the normalised images are neither written nor read; and what the backward pass
- * needs of them, `recompute` can make anew. */
+ * joins both, so that the normalised images are neither written nor read; and what the backward
+ * pass needs of them, `recompute` can make anew. */
 #include "ops/norm.h"
 #include "ops/ops.h"
 #include "pass/pipeline.h"

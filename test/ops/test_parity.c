@@ -1,8 +1,8 @@
 /* Every sample of every operator, and its variants (ops/variants.h), in every type, through every
  * kernel of the CPU that accepts it and through the device text on OpenCL, compared with the
  * reference; on CUDA, where there is a card, through its kernels. QN_PARITY=FILE writes the tables
- * that docs/parity.md holds. Sanitizers do not see into compiled text: under them it is only printed.
- * timeout: 1200 */
+ * that docs/parity.md holds. Sanitizers do not see into compiled text: under them it is only
+ * printed. timeout: 1200 */
 #include "ops/parity.h"
 
 #include "base/file.h"

@@ -1,7 +1,7 @@
-/* fuse_loss, fuse_norm, fuse_norm_grad and split_norm on whole gradients: of a small GPT, an MLP and
- * a residual net, in f32, bf16 and f16, the joined nodes give what the separate ones give, on any
- * number of threads the same bits; and with little memory those that are computed anew.
- * labels: threads */
+/* fuse_loss, fuse_norm, fuse_norm_grad and split_norm on whole gradients: of a small GPT, an MLP
+ * and a residual net, in f32, bf16 and f16, the joined nodes give what the separate ones give, on
+ * any number of threads the same bits; and with little memory those that are computed anew. labels:
+ * threads */
 #include "test.h"
 
 #include "backend/cpu/cpu.h"

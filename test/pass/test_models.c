@@ -196,7 +196,8 @@ static void test_budget_lowers_the_peak(void **state)
     check_budget(resnet, 4, 1);
 }
 
-/* Without a budget, what costs little is recomputed: in a ResNet-50 what the maps behind norms make. */
+/* Without a budget, what costs little is recomputed: in a ResNet-50 what the maps behind norms
+ * make. */
 static void test_a_small_share_lowers_the_peak(void **state)
 {
     QnPipelineReport kept, shared;

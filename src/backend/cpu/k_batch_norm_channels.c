@@ -1,6 +1,6 @@
 /* batch_norm, its statistics alone and its gradient in f32, in either layout: two passes over the
- * tensor, in parts that fit the cache. 16-bit images are widened part by part; where parameters have 16 bits too,
- * everything is widened first. */
+ * tensor, in parts that fit the cache. 16-bit images are widened part by part; where parameters
+ * have 16 bits too, everything is widened first. */
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convert.h"
 #include "backend/cpu/cpu.h"
@@ -44,8 +44,7 @@ static const char *norm_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
     QnLayout x = n->in[0]->type.layout;
-    if ((!is_stats(n) && n->out[0].type.layout != x) ||
-        (is_grad(n) && n->in[1]->type.layout != x))
+    if ((!is_stats(n) && n->out[0].type.layout != x) || (is_grad(n) && n->in[1]->type.layout != x))
         return "x and y differ in layout";
     return qn_widen_refuses(n);
 }

@@ -38,7 +38,7 @@ typedef struct QnTapeInstr {
 typedef struct QnTape {
     const QnConvertFns *convert;
     int n_in, n_instr, n_out, n_reg;
-    int rank; /* collapsed */
+    int rank;     /* collapsed */
     bool fetches; /* operands, ahead of the tile that needs them */
     int64_t dim[QN_MAX_RANK], count;
     QnTapeOperand in[QN_TAPE_MAX_OPERAND];
