@@ -52,7 +52,7 @@
 /* m and s of the channel from those of its shares (Chan et al. 1983). */
 #define BATCH_NORM_JOIN                                                                            \
     qn_long ch = qn_group() / splits, count = n * inner, share = (count + splits - 1) / splits;    \
-    qn_long from = qn_group() % splits * share, to = from + share < count ? from + share : count;  \
+    qn_long from = qn_group() % splits * share;                                                    \
     float m = 0.0f, s = 0.0f;                                                                      \
     for (qn_long i = 0; i < splits; i++) {                                                         \
         float had = (float)(i * share),                                                            \
@@ -100,6 +100,7 @@ QN_KERNEL
     BATCH_NORM_JOIN
     BATCH_NORM_KEEP(qn_lid() == 0 && from == 0)
     float b = qn_load(bias, ch);
+    qn_long to = from + share < count ? from + share : count;
     QN_CHANNEL(ch, c, inner, from, to, qn_store(y, at, (qn_load(x, at) - m) * a + b))
 }
 
