@@ -85,7 +85,7 @@ void qn_cli_print_json(QnStr *text);
 typedef struct QnDeviceWish {
     const char *name;     /* NULL: the CPU */
     int64_t memory_bytes; /* 0: all */
-    const QnLog *log;     /* is told what "auto" has chosen; may be NULL */
+    const QnLog *log;     /* is told what "auto" has chosen, and what a device lacks; may be NULL */
 } QnDeviceWish;
 #define QN_DEVICE_HELP        "cpu (default), opencl:0 …, cuda:0 … or auto: the fastest"
 #define QN_DEVICE_MEMORY_HELP "of the device that may be used, such as 6G; more lies on the host"

@@ -171,9 +171,12 @@ static void describe(Doctor *d, QnDevice *dev, const char *what, const char *nam
         say(d, BAD, what, "%s: %s", name, qn_error_last()->text);
         return;
     }
-    say(d, GOOD, what, "%s %s: %lld units at %.2f GHz, %s; more lies in %s", name,
+    say(d, GOOD, what, "%s %s: %lld units at %.2f GHz, %s%s%s; more lies in %s", name,
         label ? label : i.name, (long long)i.units, 1e-9 * i.clock_hz,
-        qn_str_bytes(bytes, (uint64_t)i.memory_bytes), i.far ? i.far : "no other memory");
+        qn_str_bytes(bytes, (uint64_t)i.memory_bytes), i.memory ? " of " : "",
+        i.memory ? i.memory : "", i.far ? i.far : "no other memory");
+    if (i.lacks)
+        say(d, NOTE, what, "%s: %s", name, i.lacks);
 }
 
 static void check_opencl(Doctor *d)

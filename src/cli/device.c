@@ -6,17 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the device lacks, if that is to be known. */
+static void warn(QnDevice *d, const QnLog *log)
+{
+    QnDeviceInfo i;
+    if (qn_device_info(d, &i) == QN_OK && i.lacks)
+        qn_log_warn(log, "%s: %s", i.name, i.lacks);
+}
+
 QnStatus qn_cli_open_device(const QnDeviceWish *w, int64_t n_threads, bool strict, QnDevice **out)
 {
     QnDeviceOptions o = { .n_threads = (int)n_threads,
                           .strict = strict,
                           .memory_bytes = w->memory_bytes };
     QnStr why = { 0 };
-    if (!w->name || strcmp(w->name, "auto") != 0)
-        return qn_device_open_named(w->name, &o, out);
-    QnStatus st = qn_device_open_best(&o, out, &why);
-    if (st == QN_OK && w->log)
+    bool is_auto = w->name && strcmp(w->name, "auto") == 0;
+    QnStatus st =
+        is_auto ? qn_device_open_best(&o, out, &why) : qn_device_open_named(w->name, &o, out);
+    if (st == QN_OK && w->log && is_auto)
         qn_log_info(w->log, "--device auto: %s", qn_str_text(&why));
+    if (st == QN_OK && w->log)
+        warn(*out, w->log);
     qn_str_fini(&why);
     return st;
 }

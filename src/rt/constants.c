@@ -1,6 +1,5 @@
 /* The constants of a plan: written once when it is made, and packed where kernels want them so. */
 #include "ir/eval.h"
-#include "rt/memplan.h"
 #include "rt/plan_impl.h"
 
 #include <string.h>
@@ -69,9 +68,10 @@ static QnStatus elements(const QnNode *n, Host *out)
 
 /* ---- which are packed ------------------------------------------------------------------------ */
 
-static int64_t round_up(int64_t bytes)
+static int64_t round_up(const QnPlan *p, int64_t bytes)
 {
-    return (bytes + QN_ARENA_ALIGN - 1) / QN_ARENA_ALIGN * QN_ARENA_ALIGN;
+    int64_t align = qn_device_align(p->device);
+    return (bytes + align - 1) / align * align;
 }
 
 /* Reads of each block that are no packing; blocks without any are not stored. */
@@ -119,13 +119,13 @@ QnStatus qn_constants_place(QnPlan *p, int64_t *bytes)
         if (b->blocks[i].place != QN_PLACE_CONSTANT)
             continue;
         b->blocks[i].offset = *bytes;
-        *bytes += round_up(b->blocks[i].bytes);
+        *bytes += round_up(p, b->blocks[i].bytes);
     }
     for (int64_t i = 0; i < p->n_steps; i++) {
         if (!p->steps[i].prepared.packed_bytes)
             continue;
         p->steps[i].packed_offset = *bytes;
-        *bytes += round_up((int64_t)p->steps[i].prepared.packed_bytes);
+        *bytes += round_up(p, (int64_t)p->steps[i].prepared.packed_bytes);
     }
     return QN_OK;
 }

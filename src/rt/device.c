@@ -1,5 +1,7 @@
 #include "rt/device.h"
 
+#include "rt/memplan.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +31,11 @@ void qn_device_close(QnDevice *d)
 }
 
 /* ---- memory ---- */
+
+int64_t qn_device_align(const QnDevice *d)
+{
+    return QN_MAX((int64_t)d->align, QN_ARENA_ALIGN);
+}
 
 typedef struct QnFarBlock {
     struct QnFarBlock *next;

@@ -14,8 +14,10 @@ typedef struct QnDeviceInfo {
     int64_t units; /* multiprocessors, compute units, cores */
     double clock_hz;
     int64_t memory_bytes;
-    const char *far; /* what alloc_far gives, "managed memory"; NULL: the device has none */
-    bool far_moves;  /* what is in use of it lies in the device's memory, as far as it fits */
+    const char *far;    /* what alloc_far gives, "managed memory"; NULL: the device has none */
+    bool far_moves;     /* what is in use of it lies in the device's memory, as far as it fits */
+    const char *memory; /* what kind its own is, "buffer objects"; NULL: memory at addresses */
+    const char *lacks;  /* to be said where it is opened; NULL: nothing */
 } QnDeviceInfo;
 
 /* What a device's work is enqueued to. */
@@ -85,6 +87,7 @@ struct QnDevice {
     size_t limit_bytes;           /* of it in the device's own memory; 0: until that is full */
     size_t far_bytes;             /* of now_bytes, in memory of the host */
     struct QnFarBlock *far;
+    size_t align; /* of what kernels get within an allocation; 0: QN_ARENA_ALIGN is enough */
     void *impl;
 };
 
@@ -92,6 +95,9 @@ QnStatus qn_device_open(const QnBackend *backend, const QnDeviceOptions *options
 
 /* The passes that a graph for this device goes through: all, and its kernels are asked. */
 QnPipelineOptions qn_device_passes(QnDevice *d);
+
+/* What tensors within one allocation begin at multiples of. */
+int64_t qn_device_align(const QnDevice *d);
 
 /* NULL with QN_ENOMEM (or the device's failure) recorded, which says how many bytes and what is
  * already taken. What does not fit into the device's memory goes to far memory where it has any. */

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-static int64_t round_up(int64_t bytes)
+static int64_t round_up(int64_t bytes, int64_t align)
 {
-    return (bytes + QN_ARENA_ALIGN - 1) / QN_ARENA_ALIGN * QN_ARENA_ALIGN;
+    return (bytes + align - 1) / align * align;
 }
 
 static int by_size(const void *a, const void *b)
@@ -23,7 +23,7 @@ static bool overlap_in_time(const QnLife *a, const QnLife *b)
 }
 
 /* placed[] is sorted by offset; inserts x at the lowest gap that fits. */
-static void place(QnLife **placed, int64_t n, QnLife *x)
+static void place(QnLife **placed, int64_t n, QnLife *x, int64_t align)
 {
     int64_t at = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -32,7 +32,7 @@ static void place(QnLife **placed, int64_t n, QnLife *x)
             continue;
         if (p->offset - at >= x->bytes)
             break;
-        at = QN_MAX(at, p->offset + round_up(p->bytes));
+        at = QN_MAX(at, p->offset + round_up(p->bytes, align));
     }
     x->offset = at;
     int64_t i = n;
@@ -73,7 +73,7 @@ static QnStatus lower_bound(const QnLife *lives, int64_t n, int64_t *bound)
     return QN_OK;
 }
 
-QnStatus qn_memplan(QnLife *lives, int64_t n, int64_t *total, int64_t *bound)
+QnStatus qn_memplan(QnLife *lives, int64_t n, int64_t align, int64_t *total, int64_t *bound)
 {
     QnLife **order = qn_alloc_array((size_t)n + 1, sizeof *order);
     QnLife **placed = qn_alloc_array((size_t)n + 1, sizeof *placed);
@@ -85,8 +85,8 @@ QnStatus qn_memplan(QnLife *lives, int64_t n, int64_t *total, int64_t *bound)
     qsort(order, (size_t)n, sizeof *order, by_size);
     *total = 0;
     for (int64_t i = 0; i < n; i++) {
-        place(placed, i, order[i]);
-        *total = QN_MAX(*total, order[i]->offset + round_up(order[i]->bytes));
+        place(placed, i, order[i], align);
+        *total = QN_MAX(*total, order[i]->offset + round_up(order[i]->bytes, align));
     }
 done:
     qn_free(order);

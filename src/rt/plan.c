@@ -80,7 +80,8 @@ static QnStatus place_in_arena(QnPlan *p)
         lives[n++] =
             (QnLife){ .bytes = (int64_t)s->prepared.workspace_bytes, .first = at, .last = at };
     }
-    QN_TRY_DONE(qn_memplan(lives, n, &p->memory.arena_bytes, &p->memory.bound_bytes));
+    QN_TRY_DONE(qn_memplan(lives, n, qn_device_align(p->device), &p->memory.arena_bytes,
+                           &p->memory.bound_bytes));
     for (int64_t i = 0; i < b->n; i++) {
         if (b->blocks[i].place == QN_PLACE_ARENA)
             b->blocks[i].offset = lives[life_of[i]].offset;

@@ -91,12 +91,12 @@ enum { SKEW = 5 * QN_ARENA_ALIGN };
 
 QnStatus qn_store_alloc(QnStore *s)
 {
-    int64_t at = 0;
+    int64_t at = 0, align = qn_device_align(s->device);
     if (s->base)
         return QN_OK; /* and nothing can have been added since */
     for (int64_t i = 0; i < s->n; i++) {
         s->slots[i].offset = at;
-        at += (s->slots[i].bytes + QN_ARENA_ALIGN - 1) / QN_ARENA_ALIGN * QN_ARENA_ALIGN + SKEW;
+        at += (s->slots[i].bytes + SKEW + align - 1) / align * align;
     }
     s->bytes = at;
     s->base = qn_device_alloc(s->device, (size_t)at);

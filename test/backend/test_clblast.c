@@ -220,6 +220,15 @@ static void test_products(void **state)
     check_products();
 }
 
+/* Where a device has no shared memory. */
+static void test_products_of_buffers(void **state)
+{
+    (void)state;
+    setenv("QUERN_OPENCL_SVM", "0", 1);
+    check_products();
+    unsetenv("QUERN_OPENCL_SVM");
+}
+
 static void test_what_it_does_not_take(void **state)
 {
     (void)state;

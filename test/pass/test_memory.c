@@ -150,7 +150,7 @@ static void check_overlaps(const QnBlocks *b)
         if (k->place == QN_PLACE_ARENA)
             l[n++] = (QnLife){ .bytes = k->bytes, .first = k->first, .last = k->last };
     }
-    assert_ok(qn_memplan(l, n, &total, &bound));
+    assert_ok(qn_memplan(l, n, QN_ARENA_ALIGN, &total, &bound));
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = 0; k < i; k++) {
             bool together = l[i].first <= l[k].last && l[k].first <= l[i].last;

@@ -59,7 +59,7 @@ static void test_random_lives(void **state)
         int64_t n = 1 + (int64_t)(next(&rng) % MOST), steps = 1 + (int64_t)(next(&rng) % 60);
         int64_t total, bound;
         make(&rng, l, n, steps);
-        assert_ok(qn_memplan(l, n, &total, &bound));
+        assert_ok(qn_memplan(l, n, QN_ARENA_ALIGN, &total, &bound));
         check(l, n, total);
         assert_int_equal(bound, most_alive(l, n, steps));
         assert_true(total >= bound);
@@ -72,9 +72,9 @@ static void test_random_lives(void **state)
 static void test_nothing_and_one(void **state)
 {
     int64_t total = -1, bound = -1;
-    assert_ok(qn_memplan(NULL, 0, &total, &bound));
+    assert_ok(qn_memplan(NULL, 0, QN_ARENA_ALIGN, &total, &bound));
     assert_true(total == 0 && bound == 0);
     QnLife one = { .bytes = 65, .first = 3, .last = 3, .offset = -1 };
-    assert_ok(qn_memplan(&one, 1, &total, &bound));
+    assert_ok(qn_memplan(&one, 1, QN_ARENA_ALIGN, &total, &bound));
     assert_true(one.offset == 0 && total == 128 && bound == 65);
 }

@@ -66,9 +66,8 @@ QnStatus qn_opencl_copy_ahead(QnDevice *d, void *dst, const void *src, size_t by
     if (bytes == 0)
         return QN_OK;
     cl_int err = clFlush(cl->queue); /* what computes meanwhile must have begun */
-    if (err == CL_SUCCESS)
-        err = clEnqueueSVMMemcpy(cl->copies, CL_FALSE, dst, src, bytes, 0, NULL, NULL);
-    return err == CL_SUCCESS ? QN_OK : qn_opencl_fail(err, "a copy");
+    return err == CL_SUCCESS ? qn_opencl_move(cl, cl->copies, dst, src, bytes, CL_FALSE)
+                             : qn_opencl_fail(err, "a copy");
 }
 
 /* OpenCL makes events when something is enqueued: here is a place for the last one. */

@@ -37,6 +37,8 @@ static QnStatus check_group(const QnOpencl *cl, cl_kernel k)
 
 QnStatus qn_opencl_batch_new(QnDevice *d, const QnBatchLaunch *l, void **out)
 {
+    if (!qn_opencl_has_svm(d->impl)) /* buffers have no addresses that a table could hold */
+        return qn_fail(QN_EUNSUPPORTED, "opencl: launches of many steps need shared memory");
     Batch *b = qn_alloc(sizeof *b);
     if (!b)
         return QN_ENOMEM;

@@ -5,6 +5,7 @@
 #include "base/cache.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #ifdef QN_HAVE_CLBLAST
 #include <clblast_c.h>
@@ -21,7 +22,7 @@ static const QnKernel *const opencl_kernels[] = {
 QnStatus qn_opencl_fail(cl_int err, const char *what)
 {
     return qn_fail(err == CL_OUT_OF_HOST_MEMORY || err == CL_MEM_OBJECT_ALLOCATION_FAILURE ||
-                           err == CL_OUT_OF_RESOURCES
+                           err == CL_INVALID_BUFFER_SIZE || err == CL_OUT_OF_RESOURCES
                        ? QN_ENOMEM
                        : QN_EDEVICE,
                    "opencl: %s fails with error %d", what, (int)err);
@@ -69,9 +70,10 @@ static QnStatus check_capabilities(QnOpencl *cl)
 {
     cl_int err =
         clGetDeviceInfo(cl->id, CL_DEVICE_SVM_CAPABILITIES, sizeof cl->svm, &cl->svm, NULL);
-    if (err != CL_SUCCESS || !(cl->svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
-        return qn_fail(QN_EUNSUPPORTED, "opencl: %s has no shared virtual memory (OpenCL 2.0)",
-                       cl->name);
+    const char *wanted = getenv("QUERN_OPENCL_SVM");
+    cl->svm_is_off = wanted && !strcmp(wanted, "0");
+    if (err != CL_SUCCESS || cl->svm_is_off || !(cl->svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
+        cl->svm = 0;
     err = clGetDeviceInfo(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof cl->max_group,
                           &cl->max_group, NULL);
     if (err != CL_SUCCESS)
@@ -106,15 +108,34 @@ static void opencl_close(QnDevice *d)
     d->impl = NULL;
 }
 
-static QnStatus open_queue(QnOpencl *cl)
+/* Without shared memory the device may be of OpenCL 1.2, and so its driver. */
+static cl_command_queue new_queue(const QnOpencl *cl, cl_int *err)
+{
+    return qn_opencl_has_svm(cl)
+               ? clCreateCommandQueueWithProperties(cl->context, cl->id, NULL, err)
+               : clCreateCommandQueue(cl->context, cl->id, 0, err);
+}
+
+/* Where an operand may begin in a buffer. */
+static size_t operand_align(const QnOpencl *cl)
+{
+    enum { PAGE = 4096 }; /* enough for any */
+    cl_uint bits = 0;
+    if (qn_opencl_has_svm(cl))
+        return 0;
+    clGetDeviceInfo(cl->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, NULL);
+    return bits ? (bits + 7) / 8 : PAGE;
+}
+
+static QnStatus open_queues(QnOpencl *cl)
 {
     cl_int err;
     cl->context = clCreateContext(NULL, 1, &cl->id, NULL, NULL, &err);
     if (err != CL_SUCCESS)
         return qn_opencl_fail(err, "creating a context");
-    cl->queue = clCreateCommandQueueWithProperties(cl->context, cl->id, NULL, &err);
+    cl->queue = new_queue(cl, &err);
     if (err == CL_SUCCESS)
-        cl->copies = clCreateCommandQueueWithProperties(cl->context, cl->id, NULL, &err);
+        cl->copies = new_queue(cl, &err);
     return err == CL_SUCCESS ? QN_OK : qn_opencl_fail(err, "creating a queue");
 }
 
@@ -156,64 +177,11 @@ static QnStatus opencl_open(QnDevice *d, const QnDeviceOptions *o)
     d->env.isa = cl->name; /* what was measured on one device says nothing of another */
     QnStatus st = check_capabilities(cl);
     if (st == QN_OK)
-        st = open_queue(cl);
+        st = open_queues(cl);
+    d->align = operand_align(cl);
     if (st != QN_OK)
         opencl_close(d);
     return st;
-}
-
-static void *alloc_region(QnOpencl *cl, size_t bytes)
-{
-    void *p = clSVMAlloc(cl->context, CL_MEM_READ_WRITE, bytes, QN_OPENCL_ALIGN);
-    if (p && qn_opencl_region_add(cl, p, bytes) != QN_OK) {
-        clSVMFree(cl->context, p);
-        p = NULL;
-    }
-    return p;
-}
-
-/* Some drivers promise more than there is, and fail when it is used. */
-static void *opencl_alloc(QnDevice *d, size_t bytes)
-{
-    QnOpencl *cl = d->impl;
-    cl_ulong held = d->now_bytes - d->far_bytes;
-    if (cl->memory_bytes && bytes > cl->memory_bytes - QN_MIN(held, cl->memory_bytes))
-        qn_fail(QN_ENOMEM, "opencl: %s has %llu bytes", cl->name,
-                (unsigned long long)cl->memory_bytes);
-    else if (cl->largest_bytes && bytes > cl->largest_bytes)
-        qn_fail(QN_ENOMEM, "opencl: %s gives at most %llu bytes at a time", cl->name,
-                (unsigned long long)cl->largest_bytes);
-    else
-        return alloc_region(cl, bytes ? bytes : 1);
-    return NULL;
-}
-
-static void opencl_free(QnDevice *d, void *p, size_t bytes)
-{
-    QnOpencl *cl = d->impl;
-    (void)bytes;
-    clFinish(cl->queue);
-    qn_opencl_region_remove(cl, p);
-    clSVMFree(cl->context, p);
-}
-
-static QnStatus copy_bytes(QnDevice *d, void *dst, const void *src, size_t bytes, cl_bool wait)
-{
-    QnOpencl *cl = d->impl;
-    if (bytes == 0)
-        return QN_OK;
-    cl_int err = clEnqueueSVMMemcpy(cl->queue, wait, dst, src, bytes, 0, NULL, NULL);
-    return err == CL_SUCCESS ? QN_OK : qn_opencl_fail(err, "a copy");
-}
-
-static QnStatus opencl_transfer(QnDevice *d, void *dst, const void *src, size_t bytes)
-{
-    return copy_bytes(d, dst, src, bytes, CL_TRUE);
-}
-
-static QnStatus opencl_copy(QnDevice *d, void *dst, const void *src, size_t bytes)
-{
-    return copy_bytes(d, dst, src, bytes, CL_FALSE);
 }
 
 static QnStatus opencl_sync(QnDevice *d)
@@ -230,11 +198,11 @@ const QnBackend qn_backend_opencl = {
     .balance = 15,
     .open = opencl_open,
     .close = opencl_close,
-    .alloc = opencl_alloc,
-    .free = opencl_free,
-    .write = opencl_transfer,
-    .read = opencl_transfer,
-    .copy = opencl_copy,
+    .alloc = qn_opencl_alloc,
+    .free = qn_opencl_free,
+    .write = qn_opencl_transfer,
+    .read = qn_opencl_transfer,
+    .copy = qn_opencl_copy,
     .sync = opencl_sync,
     .info = qn_opencl_info,
     .alloc_far = qn_opencl_alloc_far,

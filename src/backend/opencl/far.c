@@ -1,5 +1,6 @@
 /* What the device says of itself, and memory of the host that it reaches: fine-grained shared
- * memory, or any, where the device takes the host's addresses. */
+ * memory, or any, where the device takes the host's addresses; without shared memory, buffers that
+ * the driver is asked to allocate on the host. */
 #include "backend/opencl/opencl.h"
 
 #ifdef QN_HAVE_OPENCL
@@ -25,6 +26,14 @@ QnStatus qn_opencl_info(QnDevice *d, QnDeviceInfo *out)
         out->far = "memory of the host";
     else if (cl->svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER)
         out->far = "memory shared with the host";
+    else if (!qn_opencl_has_svm(cl))
+        out->far = "buffers in memory of the host";
+    out->memory = qn_opencl_has_svm(cl) ? "shared virtual memory" : "buffer objects";
+    if (!qn_opencl_has_svm(cl))
+        out->lacks = cl->svm_is_off ? "shared virtual memory is switched off (QUERN_OPENCL_SVM=0): "
+                                      "tensors are buffer objects, and each step is a launch"
+                                    : "it has no shared virtual memory (OpenCL 2.0): tensors are "
+                                      "buffer objects, and each step is a launch";
     snprintf(out->name, sizeof out->name, "%s", cl->name);
     return QN_OK;
 }
@@ -33,6 +42,8 @@ void *qn_opencl_alloc_far(QnDevice *d, size_t bytes)
 {
     QnOpencl *cl = d->impl;
     void *p = NULL;
+    if (!qn_opencl_has_svm(cl))
+        return qn_opencl_new_buffer(cl, bytes ? bytes : 1, CL_MEM_ALLOC_HOST_PTR);
     if (cl->svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM)
         return qn_alloc_aligned(bytes);
     if (cl->svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER)
@@ -50,7 +61,9 @@ void qn_opencl_free_far(QnDevice *d, void *p, size_t bytes)
     QnOpencl *cl = d->impl;
     clFinish(cl->copies);
     clFinish(cl->queue);
-    if (cl->svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM)
+    if (!qn_opencl_has_svm(cl))
+        qn_opencl_free_buffer(cl, p);
+    else if (cl->svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM)
         qn_free_aligned(p, bytes);
     else
         clSVMFree(cl->context, p);

@@ -13,10 +13,7 @@ static const char *host_accepts(const QnNode *n, const QnKernelEnv *env)
 static QnStatus host_copy(void *ctx, void *dst, const void *src, size_t bytes)
 {
     QnOpencl *cl = ctx;
-    if (bytes == 0)
-        return QN_OK;
-    cl_int err = clEnqueueSVMMemcpy(cl->queue, CL_TRUE, dst, src, bytes, 0, NULL, NULL);
-    return err ? qn_opencl_fail(err, "a copy") : QN_OK;
+    return qn_opencl_move(cl, cl->queue, dst, src, bytes, CL_TRUE);
 }
 
 static QnStatus host_run(const QnPrepared *p, const void *const *in, void *const *out,

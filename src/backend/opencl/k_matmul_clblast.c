@@ -118,13 +118,15 @@ static QnStatus check(CLBlastStatusCode code, const char *what)
                : qn_fail(QN_EDEVICE, "clblast: %s fails with code %d", what, code);
 }
 
-static QnStatus spread_bias(QnOpencl *cl, const State *s, const void *bias, void *y)
+static QnStatus spread_bias(QnOpencl *cl, const State *s, const QnNode *node, const void *bias,
+                            void *y)
 {
     enum { ITEMS = 64 };
     cl_long count = (cl_long)(s->p.m * s->p.n), n = (cl_long)s->p.n;
     size_t local = ITEMS, global = ((size_t)count + ITEMS - 1) / ITEMS * ITEMS;
-    cl_int err = clSetKernelArgSVMPointer(s->spread, 0, y);
-    err = err ? err : clSetKernelArgSVMPointer(s->spread, 1, bias);
+    cl_int err = qn_opencl_set_pointer(cl, s->spread, 0, y, qn_type_bytes(&node->out[0].type));
+    err = err ? err
+              : qn_opencl_set_pointer(cl, s->spread, 1, bias, qn_type_bytes(&node->in[2]->type));
     err = err ? err : clSetKernelArg(s->spread, 2, sizeof count, &count);
     err = err ? err : clSetKernelArg(s->spread, 3, sizeof n, &n);
     err =
@@ -195,11 +197,11 @@ static QnStatus clblast_run(const QnPrepared *p, const void *const *in, void *co
     State *s = p->state;
     const void *places[3] = { in[0], in[1], out[0] };
     for (int i = 0; i < 3; i++) {
-        if (!qn_opencl_has_buffer(cl, places[i]))
+        if (!qn_opencl_region(cl, places[i]))
             return qn_kernel_opencl_text.run(&s->text, in, out, workspace);
     }
     if (s->p.bias)
-        QN_TRY(spread_bias(cl, s, in[2], out[0]));
+        QN_TRY(spread_bias(cl, s, p->node, in[2], out[0]));
     return multiply(cl, s, places);
 }
 

@@ -77,16 +77,22 @@ typedef struct Pointers {
     const void *work;
 } Pointers;
 
-static QnStatus set_args(const TextState *s, cl_kernel k, const QnNode *n, const Pointers *p)
+static cl_int set_tensor(QnOpencl *cl, cl_kernel k, cl_uint arg, const void *p, const QnValue *v)
+{
+    return qn_opencl_set_pointer(cl, k, arg, p, v ? qn_type_bytes(&v->type) : 0);
+}
+
+static QnStatus set_args(QnOpencl *cl, const TextState *s, cl_kernel k, const QnNode *n,
+                         const Pointers *p)
 {
     cl_uint at = 0;
     cl_int err = CL_SUCCESS;
     for (int i = 0; i < n->n_out && !err; i++)
-        err = clSetKernelArgSVMPointer(k, at++, p->out[i]);
+        err = set_tensor(cl, k, at++, p->out[i], &n->out[i]);
     for (int i = 0; i < n->n_in && !err; i++)
-        err = clSetKernelArgSVMPointer(k, at++, p->in[i]);
+        err = set_tensor(cl, k, at++, p->in[i], n->in[i]);
     if (s->call.has_work && !err)
-        err = clSetKernelArgSVMPointer(k, at++, p->work);
+        err = qn_opencl_set_pointer(cl, k, at++, p->work, s->call.work_bytes);
     for (int i = 0; i < s->call.n_arg && !err; i++) {
         cl_long whole = s->call.arg[i].i;
         float real = (float)s->call.arg[i].f;
@@ -116,11 +122,11 @@ static QnStatus text_run(const QnPrepared *p, const void *const *in, void *const
     const TextState *s = p->state;
     const QnDeviceCall *call = &s->call;
     Pointers at = { in, out, workspace };
-    QN_TRY(set_args(s, s->kernel, p->node, &at));
+    QN_TRY(set_args(cl, s, s->kernel, p->node, &at));
     QN_TRY(launch(cl, s->kernel, call->kernel, call->n_groups, call->group_size));
     if (!s->then)
         return QN_OK;
-    QN_TRY(set_args(s, s->then, p->node, &at));
+    QN_TRY(set_args(cl, s, s->then, p->node, &at));
     return launch(cl, s->then, call->then, call->then_groups, call->group_size);
 }
 

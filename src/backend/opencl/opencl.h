@@ -1,12 +1,14 @@
-/* OpenCL devices: the operators' device text, compiled at run time. Needs OpenCL 2.0's shared
- * virtual memory, so that a planned arena is addressed by pointers as anywhere else. */
+/* OpenCL devices: the operators' device text, compiled at run time. A planned arena is addressed by
+ * pointers as anywhere else: of OpenCL 2.0's shared virtual memory, or where a device has none,
+ * reserved addresses that stand for places in buffer objects. */
 #ifndef QN_BACKEND_OPENCL_OPENCL_H
 #define QN_BACKEND_OPENCL_OPENCL_H
 
 #include "rt/device.h"
 
 #ifdef QN_HAVE_OPENCL
-#define CL_TARGET_OPENCL_VERSION 200
+#define CL_TARGET_OPENCL_VERSION          200
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* of devices that have no other */
 #include <CL/cl.h>
 
 extern const QnBackend qn_backend_opencl;
@@ -20,7 +22,9 @@ typedef struct QnOpenclProgram {
 typedef struct QnOpenclRegion { /* an allocation of the device's */
     char *base;
     size_t bytes;
-    cl_mem buffer; /* NULL: nobody asked for one */
+    cl_mem buffer;              /* NULL: nobody asked for one */
+    struct QnOpenclPart *parts; /* a hash table of what kernels get of it, without shared memory */
+    size_t n_parts, cap_parts;
 } QnOpenclRegion;
 
 typedef struct QnOpencl { /* QnDevice.impl */
@@ -35,12 +39,14 @@ typedef struct QnOpencl { /* QnDevice.impl */
     double max_price;       /* the highest at which others are asked for */
     size_t max_group;       /* work items in a group */
     char small_groups[160]; /* why a kernel with larger ones is refused */
-    cl_device_svm_capabilities svm;
+    cl_device_svm_capabilities svm;       /* 0: memory is of buffer objects */
+    bool svm_is_off;                      /* by QUERN_OPENCL_SVM */
     cl_ulong memory_bytes, largest_bytes; /* of the device; of one allocation */
     QnOpenclProgram *programs;
     int64_t n_programs, cap_programs;
     QnOpenclRegion *regions; /* buffers.c */
     int64_t n_regions, cap_regions;
+    int64_t n_parts;               /* of all regions */
     struct QnOpenclPinned *pinned; /* ahead.c */
 } QnOpencl;
 
@@ -62,12 +68,31 @@ QnStatus qn_opencl_event_record(QnDevice *d, QnQueue q, void *event);
 QnStatus qn_opencl_event_order(QnDevice *d, QnQueue q, void *event);
 QnStatus qn_opencl_event_wait(QnDevice *d, void *event);
 
-/* buffers.c: allocations as buffer objects. Whether the address lies in one; the object and the
- * offset in it, in bytes, borrowed until the allocation is freed. */
-QnStatus qn_opencl_region_add(QnOpencl *cl, void *p, size_t bytes);
+static inline bool qn_opencl_has_svm(const QnOpencl *cl)
+{
+    return cl->svm != 0;
+}
+
+/* buffers.c: allocations as buffer objects. `buffer` (or NULL) becomes the region's. */
+QnStatus qn_opencl_region_add(QnOpencl *cl, void *p, size_t bytes, cl_mem buffer);
 void qn_opencl_region_remove(QnOpencl *cl, const void *p);
-bool qn_opencl_has_buffer(QnOpencl *cl, const void *p);
+/* The one that the address lies in, until one is added or removed; NULL: it is in none. */
+QnOpenclRegion *qn_opencl_region(QnOpencl *cl, const void *p);
+/* The object and the offset in it, in bytes, borrowed until the allocation is freed. */
 QnStatus qn_opencl_buffer(QnOpencl *cl, const void *p, cl_mem *out, size_t *offset);
+/* A kernel's argument: so many bytes of a tensor; p may be NULL. */
+cl_int qn_opencl_set_pointer(QnOpencl *cl, cl_kernel k, cl_uint arg, const void *p, int64_t bytes);
+
+/* memory.c: the backend's memory, and one buffer object more, NULL with the error recorded. */
+void *qn_opencl_alloc(QnDevice *d, size_t bytes);
+void qn_opencl_free(QnDevice *d, void *p, size_t bytes);
+void *qn_opencl_new_buffer(QnOpencl *cl, size_t bytes, cl_mem_flags flags);
+void qn_opencl_free_buffer(QnOpencl *cl, void *p);
+/* A copy between any two of the host's and the device's memory. */
+QnStatus qn_opencl_move(QnOpencl *cl, cl_command_queue q, void *dst, const void *src, size_t bytes,
+                        cl_bool waits);
+QnStatus qn_opencl_transfer(QnDevice *d, void *dst, const void *src, size_t bytes);
+QnStatus qn_opencl_copy(QnDevice *d, void *dst, const void *src, size_t bytes);
 
 enum { QN_OPENCL_ALIGN = 64 };
 
