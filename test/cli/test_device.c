@@ -53,6 +53,23 @@ static void test_auto_says_what_it_takes(void **state)
     assert_null(strstr(program_err, "auto"));
 }
 
+/* Memory of a device that has no shared one, or is not to use it, is told in one line. */
+static void test_a_device_without_shared_memory(void **state)
+{
+    bool is_cpu, is_far;
+    if (!has_opencl(&is_cpu, &is_far))
+        skip_because("no OpenCL device (Debian: pocl-opencl-icd)");
+    setenv("QUERN_OPENCL_SVM", "0", 1);
+    assert_runs("eval cpu --device opencl:0");
+    const char *line = strstr(program_err, "tensors are buffer objects");
+    assert_non_null(line);
+    assert_null(strstr(line + 1, "buffer objects"));
+    assert_contains(program_err, "QUERN_OPENCL_SVM=0");
+    unsetenv("QUERN_OPENCL_SVM");
+    assert_runs("eval cpu --device opencl:0");
+    assert_null(strstr(program_err, "buffer objects"));
+}
+
 static void test_help_and_mistakes(void **state)
 {
     static const char *const commands[] = { "train", "eval",    "predict",  "run",
