@@ -308,23 +308,23 @@ static void on_a_buffer_too_large(void)
     close_device(d);
 }
 #else
-static void skip(void)
+static void skip_without(void)
 {
     skip_because("built without OpenCL");
 }
-#define on_training_gives_the_bits_of_shared_memory skip
-#define on_two_launches_share_work_memory           skip
-#define on_scatter_add                              skip
-#define on_convolutions                             skip
-#define on_steps_on_the_host                        skip
-#define on_batches_that_travel_ahead                skip
-#define on_far_memory                               skip
-#define on_copies                                   skip
-#define on_a_step_makes_nothing                     skip
-#define on_operands_are_aligned                     skip
-#define on_the_device_says_what_it_has              skip
-#define on_every_buffer_may_fail                    skip
-#define on_a_buffer_too_large                       skip
+#define on_training_gives_the_bits_of_shared_memory skip_without
+#define on_two_launches_share_work_memory           skip_without
+#define on_scatter_add                              skip_without
+#define on_convolutions                             skip_without
+#define on_steps_on_the_host                        skip_without
+#define on_batches_that_travel_ahead                skip_without
+#define on_far_memory                               skip_without
+#define on_copies                                   skip_without
+#define on_a_step_makes_nothing                     skip_without
+#define on_operands_are_aligned                     skip_without
+#define on_the_device_says_what_it_has              skip_without
+#define on_every_buffer_may_fail                    skip_without
+#define on_a_buffer_too_large                       skip_without
 #endif
 
 static void test_training_gives_the_bits_of_shared_memory(void **state)
