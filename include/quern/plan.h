@@ -80,6 +80,18 @@ QN_API QnStatus qn_store_save(const QnStore *s, const char *prefix, const char *
  * filled. */
 QN_API QnStatus qn_store_load(QnStore *s, const char *path, int64_t *n);
 
+/* States that no assign of the graph writes become constants with what the store holds now: for
+ * inference, before qn_pipeline_run, which then computes with them what it can, as batch norms into
+ * convolutions; and plans pack them once in place of at every run. Nothing is copied that the host
+ * can read where it lies: the elements stay the store's, until the last plan of the graph is made.
+ * A state that the store does not hold, or that a device which only counts holds, is an error; the
+ * graph is then as it was. */
+QN_API QnStatus qn_graph_freeze(QnGraph *g, const QnStore *store);
+/* Gives the memory of all states back: once frozen graphs are planned, nothing needs it. No such
+ * graph may be planned or printed after that. Names and types stay; qn_store_alloc takes memory
+ * anew. */
+QN_API void qn_store_release(QnStore *s);
+
 /* ---- plans ---- */
 
 typedef struct QnChoices QnChoices; /* measured choices of kernels */

@@ -88,7 +88,7 @@ static QnStatus export_run(const QnArgs *a)
     QnSetup s;
     QnGraph *g = NULL;
     QnOnnxExportOptions o = export_options(a);
-    QN_TRY(qn_setup_open_model(&s, a->positional[0], &small, 1, &(QnDeviceWish){ 0 }));
+    QN_TRY(qn_setup_open_weights(&s, a->positional[0], &small, 1));
     o.name = s.recipe->name;
     if (s.session->file && !a->text[OPSET] && !a->text[BATCH] && !a->text[FOLD]) {
         QnStatus again = export_again(a, s.session);

@@ -97,6 +97,8 @@ QnStatus qn_setup_check_computes(const QnSetup *s)
     return qn_cli_check_computes(s->device);
 }
 
+static const QnSessionOptions inference = { .inference = true };
+
 /* The run's recipe; the run must have a checkpoint. */
 static QnStatus find_recipe(const char *run, char *recipe, size_t bytes)
 {
@@ -122,6 +124,14 @@ static QnStatus load_checkpoint(QnSetup *s, const char *run, QnStatus st)
         st = qn_checkpoint_load_run(run, s->session->store, &p, s->recipe->arena, &s->skipped);
     if (st == QN_OK && p.fell_back && s->session->precision != QN_PRECISION_FP32)
         st = qn_session_set_precision(s->session, QN_PRECISION_FP32);
+    return st;
+}
+
+/* Weights become constants. Closes everything where st is an error or this fails. */
+static QnStatus freeze(QnSetup *s, QnStatus st)
+{
+    if (st == QN_OK)
+        st = qn_session_freeze(s->session);
     if (st != QN_OK)
         qn_setup_close(s);
     return st;
@@ -170,13 +180,13 @@ QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *setti
     char recipe[4096];
     memset(s, 0, sizeof *s);
     QN_TRY(find_recipe(run, recipe, sizeof recipe));
-    QnStatus st = open_all(s, recipe, run, settings, n_settings, device, &(QnSessionOptions){ 0 });
+    QnStatus st = open_all(s, recipe, run, settings, n_settings, device, &inference);
     if (st == QN_OK)
         st = qn_setup_check_data(s, run);
-    return load_checkpoint(s, run, st);
+    return freeze(s, load_checkpoint(s, run, st));
 }
 
-QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *settings,
+static QnStatus open_weights(QnSetup *s, const char *run, const char *const *settings,
                              int n_settings, const QnDeviceWish *device)
 {
     char recipe[4096], form[4096];
@@ -187,6 +197,21 @@ QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *set
     if (st == QN_OK)
         st = qn_form_read(form, &s->form);
     if (st == QN_OK)
-        st = open_session(s, &s->form.spec, run, device, &(QnSessionOptions){ 0 });
+        st = open_session(s, &s->form.spec, run, device, &inference);
     return load_checkpoint(s, run, st);
+}
+
+QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *settings,
+                             int n_settings, const QnDeviceWish *device)
+{
+    return freeze(s, open_weights(s, run, settings, n_settings, device));
+}
+
+QnStatus qn_setup_open_weights(QnSetup *s, const char *run, const char *const *settings,
+                               int n_settings)
+{
+    QnStatus st = open_weights(s, run, settings, n_settings, &(QnDeviceWish){ 0 });
+    if (st != QN_OK)
+        qn_setup_close(s);
+    return st;
 }

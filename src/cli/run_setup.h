@@ -31,15 +31,20 @@ QnStatus qn_setup_check_computes(const QnSetup *s);
 QnStatus qn_setup_record(const QnSetup *s, const char *path);
 
 /* A trained model without its data: what prediction needs. setup->form says what goes in and out.
- */
+ * Its weights are constants of the plan (qn_session_freeze). */
 QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *settings,
                              int n_settings, const QnDeviceWish *device);
+
+/* The same for who wants the weights themselves, in the session's store: there is no plan. */
+QnStatus qn_setup_open_weights(QnSetup *s, const char *run, const char *const *settings,
+                               int n_settings);
 
 /* Refuses data that are not of the kind, classes, features and characters that RUN was trained on:
  * all numbers would come out, and mean nothing. */
 QnStatus qn_setup_check_data(const QnSetup *s, const char *run);
 
-/* A trained model: RUN is a run's folder (its recipe.yaml and best or newest checkpoint). */
+/* A trained model with its data: RUN is a run's folder (its recipe.yaml and best or newest
+ * checkpoint). Weights are constants here too. */
 QnStatus qn_setup_open_run(QnSetup *s, const char *run, const char *const *settings, int n_settings,
                            const QnDeviceWish *device);
 

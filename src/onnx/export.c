@@ -117,7 +117,7 @@ static QnStatus read_state(Export *e, const QnNode *n, const QnTensor **out)
 
 static QnStatus put_state(Export *e, const QnNode *n)
 {
-    const QnTensor *t;
+    const QnTensor *t = NULL;
     QN_TRY(read_state(e, n, &t));
     qn_put_tensor(&e->put, qn_node_label(n), t);
     return qn_put_status(&e->put);
@@ -231,25 +231,6 @@ static QnStatus lower(QnGraph *g, int64_t *opset)
     return qn_pipeline_run(g, &o);
 }
 
-/* States as constants, so that the passes may compute with them. */
-static QnStatus states_to_constants(Export *e, QnGraph *g)
-{
-    QN_GRAPH_EACH(g, n)
-    {
-        if (!(n->op->traits & QN_STATE))
-            continue;
-        const QnTensor *t;
-        QN_TRY(read_state(e, n, &t));
-        qn_graph_set_cursor(g, n);
-        qn_value_replace(&n->out[0],
-                         qn_constant_lasting(g, t->type.dtype, &t->type.shape, t->data));
-    }
-    qn_graph_set_cursor(g, NULL);
-    QN_TRY(qn_graph_check(g));
-    qn_graph_sweep(g);
-    return QN_OK;
-}
-
 static bool has_row_but_norm(void *opset, const QnNode *n)
 {
     return n->op != &qn_op_batch_norm_inference && has_row(opset, n);
@@ -262,7 +243,7 @@ static QnStatus fold(Export *e, QnGraph *g)
                             .off = "fuse,fuse_sum,recompute",
                             .keep = has_row_but_norm,
                             .keep_ctx = &e->put.opset };
-    QN_TRY(states_to_constants(e, g));
+    QN_TRY(qn_graph_freeze(g, e->store));
     return qn_pipeline_run(g, &o);
 }
 

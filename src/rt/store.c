@@ -18,11 +18,22 @@ QnStore *qn_store_new(QnDevice *d)
     return s;
 }
 
+void qn_store_release(QnStore *s)
+{
+    for (int64_t i = 0; s->copies && i < s->n; i++)
+        qn_free(s->copies[i]);
+    qn_free(s->copies);
+    s->copies = NULL;
+    qn_device_free(s->device, s->base, (size_t)s->bytes);
+    s->base = NULL;
+    s->bytes = 0;
+}
+
 void qn_store_free(QnStore *s)
 {
     if (!s)
         return;
-    qn_device_free(s->device, s->base, (size_t)s->bytes);
+    qn_store_release(s);
     qn_free(s->slots);
     qn_arena_free(s->arena);
     qn_free(s);
@@ -98,10 +109,13 @@ QnStatus qn_store_alloc(QnStore *s)
         s->slots[i].offset = at;
         at += (s->slots[i].bytes + SKEW + align - 1) / align * align;
     }
-    s->bytes = at;
+    qn_free(s->copies); /* of an attempt that failed */
+    if (!(s->copies = qn_alloc_array((size_t)s->n + 1, sizeof *s->copies)))
+        return QN_ENOMEM;
     s->base = qn_device_alloc(s->device, (size_t)at);
     if (!s->base)
         return qn_fail_prefix("parameters and optimizer state");
+    s->bytes = at;
     if (s->device->backend->is_host)
         memset(s->base, 0, (size_t)at);
     return QN_OK;
@@ -186,5 +200,30 @@ QnStatus qn_store_read(const QnStore *s, const QnSlot *slot, void *dst)
     if (st == QN_OK)
         relayout(&slot->type, dst, tmp, false);
     qn_free(tmp);
+    return st;
+}
+
+QnStatus qn_store_borrow(const QnStore *s, const QnSlot *slot, const void **data)
+{
+    QN_TRY(check_access(s, slot));
+    if (s->device->backend->only_counts)
+        return qn_fail(QN_EUNSUPPORTED,
+                       "'%s' has no content on device %s, which only counts", slot->name,
+                       s->device->backend->name);
+    if (s->device->backend->is_host && slot->type.layout == QN_LAYOUT_PLAIN) {
+        *data = qn_store_ptr(s, slot);
+        return QN_OK;
+    }
+    void **copy = &s->copies[slot - s->slots];
+    QnStatus st = QN_OK;
+    if (!*copy) {
+        *copy = qn_alloc((size_t)slot->bytes + 1);
+        st = *copy ? qn_store_read(s, slot, *copy) : QN_ENOMEM;
+    }
+    if (st != QN_OK) {
+        qn_free(*copy);
+        *copy = NULL;
+    }
+    *data = *copy;
     return st;
 }

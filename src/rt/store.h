@@ -20,8 +20,13 @@ struct QnStore {
     int64_t n, cap;
     char *base; /* device memory; NULL before qn_store_alloc */
     int64_t bytes;
+    void **copies; /* of each slot's elements, on the host; NULL: none was asked for */
 };
 
 void *qn_store_ptr(const QnStore *s, const QnSlot *slot);
+
+/* The slot's elements, row-major, where the host can read them: the store's own memory, or, where
+ * the host cannot read that, a copy that the store keeps. They stay until qn_store_release. */
+QnStatus qn_store_borrow(const QnStore *s, const QnSlot *slot, const void **data);
 
 #endif

@@ -45,9 +45,37 @@ QnStatus qn_session_plan(QnSession *s)
     return QN_OK;
 }
 
+static bool has_states(const QnGraph *g)
+{
+    QN_GRAPH_EACH(g, n)
+    {
+        if (n->op->traits & QN_STATE)
+            return true;
+    }
+    return false;
+}
+
+QnStatus qn_session_freeze(QnSession *s)
+{
+    if (!s->inference || s->eval_plan)
+        return qn_fail(QN_EARG, "the session was not opened for inference, or is frozen already");
+    QN_TRY(qn_graph_freeze(s->eval_graph, s->store));
+    QN_TRY(qn_session_optimise(s, s->eval_graph, s->no_passes));
+    bool stays = has_states(s->eval_graph);
+    QN_TRY(qn_plan_new(s->eval_graph, s->device, stays ? s->store : NULL, &s->planning,
+                       &s->eval_plan));
+    if (!stays)
+        qn_store_release(s->store);
+    QN_TRY(host_buffers(s));
+    open_staging(s);
+    return QN_OK;
+}
+
 static QnStatus compile(QnSession *s)
 {
     QN_TRY(qn_store_alloc(s->store));
+    if (s->inference)
+        return QN_OK;
     QN_TRY(qn_store_fill(s->store, (uint64_t)s->recipe->seed));
     if (s->file)
         QN_TRY(qn_model_file_fill(s->file, s->store));
@@ -71,6 +99,7 @@ QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d
                                     .profile = options->profile,
                                     .poison = options->poison,
                                     .check_finite = r->check_finite },
+                      .inference = options->inference,
                       .no_passes = options->no_passes,
                       .batch = r->batch,
                       .eval_batch = r->eval_batch ? r->eval_batch : r->batch };
@@ -110,7 +139,7 @@ QnStatus qn_session_set_precision(QnSession *s, QnPrecision precision)
     s->precision = precision;
     s->n_params = 0;
     QN_TRY(qn_session_build(s, &o));
-    return qn_session_plan(s);
+    return s->inference ? QN_OK : qn_session_plan(s);
 }
 
 void qn_session_free(QnSession *s)

@@ -17,6 +17,7 @@ typedef struct QnSession {
     struct QnAutoPrecision *mix; /* precision auto, in training; else NULL */
     struct QnF8Choice *f8;       /* products that measurement decides on, in training; else NULL */
     QnPlanOptions planning;      /* of its plans */
+    bool inference;              /* as the options say */
     bool no_passes;
     QnStore *store;
     struct QnModelFile *file; /* train/model_file.h; NULL: the model comes from no file */
@@ -43,6 +44,8 @@ typedef struct QnSessionOptions {
     bool training;            /* false: only what evaluation needs */
     bool profile, poison;
     bool no_passes;   /* run the graph as built (tests) */
+    bool inference;   /* evaluation alone, by weights that are loaded into the store after this:
+                       * they hold zeros, and nothing is planned until qn_session_freeze */
     bool build_only;  /* graphs as built, nothing else: for who looks at what would run */
     const char *onnx; /* the model's file, where the recipe has one; NULL: the recipe's */
     struct QnOnnxProblems *problems; /* all that keeps such a model from being trained; or NULL */
@@ -52,6 +55,10 @@ typedef struct QnSessionOptions {
  * The dataset's spec fixes input and output shapes. */
 QnStatus qn_session_new(const QnRecipe *r, const QnSampleSpec *spec, QnDevice *d,
                         const QnSessionOptions *options, QnSession **out);
+/* Of a session for inference, once its weights are loaded: they become constants, which passes
+ * compute with and plans pack, and the store's memory is given back. After a failure the session
+ * can only be freed. */
+QnStatus qn_session_freeze(QnSession *s);
 void qn_session_free(QnSession *s);
 
 /* Bytes that session and plans take of the device. */
@@ -93,7 +100,8 @@ QnStatus qn_session_probe(QnSession *s, const QnBatch *b, QnPrecision precision,
 #define QN_PROBE_NORM 0.1
 #define QN_PROBE_FP8  3.0 /* times as much */
 QnStatus qn_session_self_test(QnSession *s, const QnBatch *b, char *reason, size_t bytes);
-/* Graphs and plans made anew in another precision; states keep what they hold. */
+/* Graphs and plans made anew in another precision; states keep what they hold. For inference:
+ * before qn_session_freeze. */
 QnStatus qn_session_set_precision(QnSession *s, QnPrecision precision);
 
 /* Outputs of one batch in evaluation mode: (count, outputs) floats, or per token; loss_sum adds up

@@ -296,7 +296,7 @@ static QnStatus build_eval(QnSession *s)
     return st;
 }
 
-static QnStatus optimise(const QnSession *s, QnGraph *g, bool no_passes)
+QnStatus qn_session_optimise(const QnSession *s, QnGraph *g, bool no_passes)
 {
     const QnRecipe *r = s->recipe;
     QnPipelineOptions o = qn_device_passes(s->device);
@@ -321,7 +321,7 @@ static QnStatus finish_look(const QnSession *s, Built *b, QnStatus st, QnGraph *
 {
     if (st == QN_OK) {
         remove_effects(b->g);
-        st = optimise(s, b->g, s->no_passes);
+        st = qn_session_optimise(s, b->g, s->no_passes);
     }
     qn_net_fini(&b->net);
     if (st == QN_OK)
@@ -369,7 +369,7 @@ QnStatus qn_session_build_step(const QnSession *s, QnPrecision precision, QnGrap
     as.train_graph = as.update_graph = NULL;
     QnStatus st = build_train(&as);
     if (st == QN_OK)
-        st = optimise(&as, as.train_graph, s->no_passes);
+        st = qn_session_optimise(&as, as.train_graph, s->no_passes);
     qn_graph_free(as.update_graph);
     if (st == QN_OK)
         *out = as.train_graph;
@@ -439,7 +439,10 @@ QnStatus qn_session_build(QnSession *s, const QnSessionOptions *o)
     for (int i = 0; i < QN_COUNT(graphs); i++) {
         if (!graphs[i] || o->build_only)
             continue;
-        QN_TRY(optimise(s, graphs[i], o->no_passes));
+        if (s->inference) /* the passes come when weights are there, and take away no states */
+            QN_TRY(qn_pass_dce(graphs[i], &(QnPipelineOptions){ 0 }));
+        else
+            QN_TRY(qn_session_optimise(s, graphs[i], o->no_passes));
         QN_TRY(qn_store_add(s->store, graphs[i]));
     }
     return QN_OK;

@@ -11,6 +11,8 @@ int64_t qn_session_outputs(const QnSession *s);
 
 /* Fills the session's graphs and takes their states into its store. */
 QnStatus qn_session_build(QnSession *s, const QnSessionOptions *o);
+/* The passes of the recipe. */
+QnStatus qn_session_optimise(const QnSession *s, QnGraph *g, bool no_passes);
 /* Outputs "loss" and "grad_norm" of a training step on `rows` samples that updates nothing. */
 QnStatus qn_session_build_probe(const QnSession *s, QnPrecision precision, int64_t rows,
                                 QnGraph **out);
