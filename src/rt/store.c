@@ -207,9 +207,8 @@ QnStatus qn_store_borrow(const QnStore *s, const QnSlot *slot, const void **data
 {
     QN_TRY(check_access(s, slot));
     if (s->device->backend->only_counts)
-        return qn_fail(QN_EUNSUPPORTED,
-                       "'%s' has no content on device %s, which only counts", slot->name,
-                       s->device->backend->name);
+        return qn_fail(QN_EUNSUPPORTED, "'%s' has no content on device %s, which only counts",
+                       slot->name, s->device->backend->name);
     if (s->device->backend->is_host && slot->type.layout == QN_LAYOUT_PLAIN) {
         *data = qn_store_ptr(s, slot);
         return QN_OK;

@@ -20,8 +20,9 @@ static QnGraph *graph(bool counts)
     QnGraph *g = qn_graph_new();
     if (!g)
         return NULL;
-    QnStateAttr w = { .name = "w", .dims = { 2, { ROWS, COLUMNS } }, .init = QN_INIT_NORMAL,
-                      .b = 1 };
+    QnStateAttr w = {
+        .name = "w", .dims = { 2, { ROWS, COLUMNS } }, .init = QN_INIT_NORMAL, .b = 1
+    };
     QnStateAttr count = { .name = "count", .dims = { 0 }, .init = QN_INIT_CONSTANT, .a = 7 };
     QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(ROWS, ROWS));
     QnValue *n = qn_state(g, &count);

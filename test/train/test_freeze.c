@@ -10,10 +10,10 @@ enum { SAMPLES = 8, UPDATES = 12 };
 
 #define RECIPE                                                                                     \
     TOY_HEAD TOY_DATA                                                                              \
-    ", 'model': {'layers': [{'conv': {'out': 16, 'kernel': 3, 'bias': false}}, 'batch_norm', "     \
-    "'relu', {'conv': {'out': 32, 'kernel': 3}}, 'batch_norm', 'relu', 'flatten', "                \
-    "{'linear': 'outputs'}]}, 'train': {'epochs': 1, 'batch': 8, 'lr': 0.05, "                     \
-    "'optimizer': {'name': 'sgd', 'momentum': 0.9}}}"
+        ", 'model': {'layers': [{'conv': {'out': 16, 'kernel': 3, 'bias': false}}, 'batch_norm', " \
+        "'relu', {'conv': {'out': 32, 'kernel': 3}}, 'batch_norm', 'relu', 'flatten', "            \
+        "{'linear': 'outputs'}]}, 'train': {'epochs': 1, 'batch': 8, 'lr': 0.05, "                 \
+        "'optimizer': {'name': 'sgd', 'momentum': 0.9}}}"
 
 static char recipe[512], weights[512];
 static QnBatch batch;
