@@ -12,21 +12,22 @@
 
 #include <string.h>
 
-enum { ROWS = 64, COLUMNS = 96 };
+enum { X = 2 * 32 * 14 * 14, W = 48 * 32 * 3 * 3, Y = 2 * 48 * 14 * 14 };
 
-/* y = x * w + count, and count counts runs: of two states one is written. */
+/* y = conv(x, w) + count, and count counts runs: of two states one is written. */
 static QnGraph *graph(bool counts)
 {
     QnGraph *g = qn_graph_new();
     if (!g)
         return NULL;
+    QnConvAttr same = { .pads = QN_INTS(1, 1, 1, 1) };
     QnStateAttr w = {
-        .name = "w", .dims = { 2, { ROWS, COLUMNS } }, .init = QN_INIT_NORMAL, .b = 1
+        .name = "w", .dims = { 4, { 48, 32, 3, 3 } }, .init = QN_INIT_NORMAL, .b = 0.1
     };
     QnStateAttr count = { .name = "count", .dims = { 0 }, .init = QN_INIT_CONSTANT, .a = 7 };
-    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(ROWS, ROWS));
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(2, 32, 14, 14));
     QnValue *n = qn_state(g, &count);
-    QnValue *y = qn_add(g, qn_matmul(g, x, qn_state(g, &w), NULL, false, false), n);
+    QnValue *y = qn_add(g, qn_conv(g, x, qn_state(g, &w), NULL, &same), n);
     if (counts)
         qn_assign(g, n, qn_add_scalar(g, n, 1));
     if (qn_graph_check(g) == QN_OK && qn_graph_output(g, "y", y) == QN_OK)
@@ -58,13 +59,18 @@ static QnStatus filled_store(QnDevice *d, const QnGraph *g, QnStore **out)
     return st;
 }
 
-static QnStatus run_twice(QnGraph *g, QnDevice *d, QnStore *s, float y[2][ROWS * COLUMNS],
-                          int64_t *packed)
+/* What a plan does with weights. Which kernel runs depends on the machine, and not
+ * all pack. */
+typedef struct Packing {
+    int64_t packed_bytes, constant_bytes;
+} Packing;
+
+static QnStatus run_twice(QnGraph *g, QnDevice *d, QnStore *s, float y[2][Y], Packing *packing)
 {
-    static float x[ROWS * ROWS];
+    static float x[X];
     QnPipelineOptions o = qn_device_passes(d);
     QnPlan *p;
-    for (int i = 0; i < ROWS * ROWS; i++)
+    for (int i = 0; i < X; i++)
         x[i] = (float)(i % 13) / 13 - 0.5f;
     o.level = QN_O2;
     QN_TRY(qn_pipeline_run(g, &o));
@@ -77,9 +83,9 @@ static QnStatus run_twice(QnGraph *g, QnDevice *d, QnStore *s, float y[2][ROWS *
         if (st == QN_OK)
             st = qn_plan_read(p, "y", y[i], sizeof y[i]);
     }
-    *packed = 0;
+    *packing = (Packing){ .constant_bytes = qn_plan_memory(p).constant_bytes };
     for (int64_t i = 0; i < p->n_steps; i++)
-        *packed += (int64_t)p->steps[i].prepared.packed_bytes;
+        packing->packed_bytes += (int64_t)p->steps[i].prepared.packed_bytes;
     qn_plan_free(p);
     return st;
 }
@@ -92,10 +98,10 @@ static void assert_near(const float *a, const float *b, int64_t n)
 
 static void check_states_that_stay(const QnBackend *backend)
 {
-    static float want[2][ROWS * COLUMNS], got[2][ROWS * COLUMNS];
+    static float want[2][Y], got[2][Y];
     QnDevice *d;
     QnStore *s = NULL;
-    int64_t packed;
+    Packing packing;
     assert_ok(qn_device_open(backend, &(QnDeviceOptions){ .n_threads = 1 }, &d));
     for (int frozen = 0; frozen < 2; frozen++) {
         QnGraph *g = graph(true);
@@ -106,12 +112,12 @@ static void check_states_that_stay(const QnBackend *backend)
             assert_int_equal(count_of(g, &qn_op_state), 1); /* the one that is written */
             assert_int_equal(count_of(g, &qn_op_constant), 1);
         }
-        assert_ok(run_twice(g, d, s, frozen ? got : want, &packed));
+        assert_ok(run_twice(g, d, s, frozen ? got : want, &packing));
         qn_store_free(s);
         qn_graph_free(g);
     }
-    assert_near(want[0], got[0], ROWS * COLUMNS);
-    assert_near(want[1], got[1], ROWS * COLUMNS);
+    assert_near(want[0], got[0], Y);
+    assert_near(want[1], got[1], Y);
     assert_float_equal(got[1][0] - got[0][0], 1, 1e-4); /* it counts on */
     assert_int_equal(d->now_bytes, 0);
     qn_device_close(d);
@@ -134,25 +140,29 @@ static void test_memory_that_the_host_cannot_read(void **state)
 
 static void test_weights_are_packed_and_the_store_is_given_back(void **state)
 {
-    static float want[2][ROWS * COLUMNS], got[2][ROWS * COLUMNS];
+    static float want[2][Y], got[2][Y];
     QnDevice *d;
     QnStore *s = NULL;
-    int64_t packed;
+    Packing packing;
     (void)state;
     assert_ok(qn_device_open(&qn_backend_cpu, &(QnDeviceOptions){ .n_threads = 1 }, &d));
     QnGraph *g = graph(false);
     assert_ok(filled_store(d, g, &s));
-    assert_ok(run_twice(g, d, s, want, &packed));
-    assert_int_equal(packed, 0);
+    assert_ok(run_twice(g, d, s, want, &packing));
+    assert_int_equal(packing.packed_bytes, 0);
     qn_graph_free(g);
 
     g = graph(false);
     assert_ok(qn_graph_freeze(g, s));
     assert_int_equal(count_of(g, &qn_op_state), 0);
-    assert_ok(run_twice(g, d, NULL, got, &packed));
+    assert_ok(run_twice(g, d, NULL, got, &packing));
     qn_graph_free(g);
-    assert_near(want[0], got[0], ROWS * COLUMNS);
-    assert_true(packed >= ROWS * COLUMNS * 4);
+    assert_near(want[0], got[0], Y);
+#if defined(QN_HAVE_ONEDNN) && defined(__x86_64__)
+    assert_true(packing.packed_bytes >= W * 4);
+#endif
+    assert_true(packing.constant_bytes >= W * 4); /* once, as packed or as it is */
+    assert_true(packing.constant_bytes < 2 * W * 4);
 
     qn_store_release(s);
     assert_int_equal(d->now_bytes, 0);
@@ -214,15 +224,15 @@ static void test_states_without_content(void **state)
 
 static QnStatus all_of_it(QnDevice *d)
 {
-    static float y[2][ROWS * COLUMNS];
+    static float y[2][Y];
     QnGraph *g = graph(false);
     QnStore *s = NULL;
-    int64_t packed;
+    Packing packing;
     QnStatus st = g ? filled_store(d, g, &s) : QN_ENOMEM;
     if (st == QN_OK)
         st = qn_graph_freeze(g, s);
     if (st == QN_OK)
-        st = run_twice(g, d, NULL, y, &packed);
+        st = run_twice(g, d, NULL, y, &packing);
     qn_graph_free(g);
     qn_store_free(s);
     return st;
