@@ -200,18 +200,6 @@ static QnStatus batch_norm_ref(const QnRefArgs *a)
     return QN_OK;
 }
 
-/* Through the unbiased variance: 2 (x - mean) / (n - 1). */
-static QnValue *batch_norm_var_grad(QnGraph *g, const QnNormView *v, QnNode *n, QnValue *dvar)
-{
-    QnValue *x = n->in[0], *mean = &n->out[1];
-    QnDtype t = mean->type.dtype;
-    QnValue *inv = qn_norm_inverse_count(g, &x->type.shape, &v->axes, t);
-    QnValue *k = qn_div(g, inv, qn_sub(g, qn_scalar_like(g, inv, 1), inv)); /* 1 / (n - 1) */
-    QnValue *d = qn_sub(g, qn_cast(g, x, t), qn_reshape(g, mean, &v->stat));
-    k = qn_mul(g, qn_reshape(g, dvar, &v->stat), qn_mul_scalar(g, k, 2));
-    return qn_cast(g, qn_mul(g, d, k), x->type.dtype);
-}
-
 static void batch_norm_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
 {
     QnNormView v = qn_norm_view_channel(&n->in[0]->type.shape);
@@ -224,7 +212,7 @@ static void batch_norm_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue *
     dx[0] = qn_norm_add(g, dx[0],
                         qn_norm_stat_grad(g, &v, n->in[0], &n->out[1], &n->out[2], dy[1], dy[2]));
     if (dy[3])
-        dx[0] = qn_norm_add(g, dx[0], batch_norm_var_grad(g, &v, n, dy[3]));
+        dx[0] = qn_norm_add(g, dx[0], qn_norm_var_grad(g, &v, n->in[0], &n->out[1], dy[3]));
 }
 
 static QnStatus batch_norm_call(const QnNode *n, QnDeviceCall *c)

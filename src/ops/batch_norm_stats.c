@@ -61,6 +61,21 @@ static QnStatus batch_norm_stats_ref(const QnRefArgs *a)
     return QN_OK;
 }
 
+/* The factor passes its cotangent on to scale and to rstd. */
+static void batch_norm_stats_grad(QnGraph *g, QnNode *n, QnValue *const *dy, QnValue **dx)
+{
+    QnNormView v = qn_norm_view_channel(&n->in[0]->type.shape);
+    QnValue *x = n->in[0], *scale = n->in[1], *mean = &n->out[1], *rstd = &n->out[2];
+    QnValue *drstd = dy[2];
+    if (dy[0]) {
+        dx[1] = qn_cast(g, qn_mul(g, dy[0], rstd), scale->type.dtype);
+        drstd = qn_norm_add(g, drstd, qn_mul(g, dy[0], qn_cast(g, scale, rstd->type.dtype)));
+    }
+    dx[0] = qn_norm_stat_grad(g, &v, x, mean, rstd, dy[1], drstd);
+    if (dy[3])
+        dx[0] = qn_norm_add(g, dx[0], qn_norm_var_grad(g, &v, x, mean, dy[3]));
+}
+
 static QnStatus batch_norm_stats_call(const QnNode *n, QnDeviceCall *c)
 {
     QnRows r = qn_util_rows(&n->in[0]->type.shape, 1);
@@ -96,6 +111,7 @@ const QnOp qn_op_batch_norm_stats = {
     .infer = batch_norm_stats_infer,
     .cost = batch_norm_stats_cost,
     .ref = batch_norm_stats_ref,
+    .grad = batch_norm_stats_grad,
     .device = QN_TEXT(batch_norm),
     .call = batch_norm_stats_call,
     QN_SAMPLES(batch_norm_stats_samples),

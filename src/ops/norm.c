@@ -171,6 +171,16 @@ QnValue *qn_norm_stat_grad(QnGraph *g, const QnNormView *view, QnValue *x, QnVal
     return qn_cast(g, qn_expand(g, dx, &x->type.shape), x->type.dtype);
 }
 
+QnValue *qn_norm_var_grad(QnGraph *g, const QnNormView *v, QnValue *x, QnValue *mean, QnValue *dvar)
+{
+    QnDtype t = mean->type.dtype;
+    QnValue *inv = qn_norm_inverse_count(g, &x->type.shape, &v->axes, t);
+    QnValue *k = qn_div(g, inv, qn_sub(g, qn_scalar_like(g, inv, 1), inv)); /* 1 / (n - 1) */
+    QnValue *d = qn_sub(g, qn_cast(g, x, t), qn_reshape(g, mean, &v->stat));
+    k = qn_mul(g, qn_reshape(g, dvar, &v->stat), qn_mul_scalar(g, k, 2));
+    return qn_cast(g, qn_mul(g, d, k), x->type.dtype);
+}
+
 void qn_norm_channel_call(QnRows r, const char *whole, const char *share, const char *join,
                           QnDeviceCall *c)
 {

@@ -49,6 +49,9 @@ QnNormTerms qn_norm_grad_grad(QnGraph *g, const QnNormView *view, const QnNormTe
  * NULL if nothing. mean is NULL for RMS norm. */
 QnValue *qn_norm_stat_grad(QnGraph *g, const QnNormView *view, QnValue *x, QnValue *mean,
                            QnValue *rstd, QnValue *dmean, QnValue *drstd);
+/* Likewise through the unbiased variance: 2 (x - mean) / (n - 1). */
+QnValue *qn_norm_var_grad(QnGraph *g, const QnNormView *view, QnValue *x, QnValue *mean,
+                          QnValue *dvar);
 /* 1 / number of elements along the axes, a scalar; the dims may be symbolic. */
 QnValue *qn_norm_inverse_count(QnGraph *g, const QnShape *x, const QnInts *axes, QnDtype dtype);
 /* Launch over the channels of an array (outer, n, inner): one work group of `whole` a channel, or

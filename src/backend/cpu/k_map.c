@@ -37,7 +37,7 @@ static QnStatus map_prepare(QnPrepared *p)
     if (!t)
         return QN_ENOMEM;
     types_of(n, in);
-    qn_tape_init(t, p->env, qn_body_of_maps(n, &one), in, &n->out[0].type, QN_TAPE_TILE);
+    qn_tape_init(t, p->env, qn_body_of_maps(n, &one), in, &n->out[0].type, 0);
     p->state = t;
     p->workspace_bytes = (size_t)(p->env->n_threads * 4 * qn_tape_floats(t)) * sizeof(float);
     return QN_OK;
@@ -61,12 +61,12 @@ static void run_part(void *ctx, int64_t part)
     const MapRun *r = ctx;
     const QnTape *t = r->t;
     float *own = r->registers + part * qn_tape_floats(t);
-    int64_t n_tiles = (t->count + QN_TAPE_TILE - 1) / QN_TAPE_TILE;
-    int64_t begin = qn_cpu_part_begin(n_tiles, r->n_parts, part) * QN_TAPE_TILE;
-    int64_t end = QN_MIN(qn_cpu_part_begin(n_tiles, r->n_parts, part + 1) * QN_TAPE_TILE, t->count);
+    int64_t n_tiles = (t->count + t->step - 1) / t->step;
+    int64_t begin = qn_cpu_part_begin(n_tiles, r->n_parts, part) * t->step;
+    int64_t end = QN_MIN(qn_cpu_part_begin(n_tiles, r->n_parts, part + 1) * t->step, t->count);
     qn_tape_begin(t, r->in, own);
-    for (int64_t i = begin; i < end; i += QN_TAPE_TILE)
-        qn_tape_run(t, r->in, r->out, own, i, QN_MIN((int64_t)QN_TAPE_TILE, end - i));
+    for (int64_t i = begin; i < end; i += t->step)
+        qn_tape_run(t, r->in, r->out, own, i, QN_MIN(t->step, end - i));
     qn_stream_end();
 }
 

@@ -87,9 +87,9 @@ static void collapse(QnTape *t)
     t->rank = r;
 }
 
-/* Whether it is walked tightly over the inner axes, whose elements divide the step of tiles, and is
- * the same for all outer ones. */
-static bool is_periodic(const QnTape *t, const QnTapeOperand *o, int64_t step)
+/* Elements of the inner axes, over which it is walked tightly, if it is the same for all outer
+ * ones; else 0. */
+static int64_t period_of(const QnTape *t, const QnTapeOperand *o)
 {
     int64_t period = 1;
     int i = t->rank - 1;
@@ -97,21 +97,40 @@ static bool is_periodic(const QnTape *t, const QnTapeOperand *o, int64_t step)
         period *= t->dim[i];
     for (; i >= 0; i--) {
         if (o->stride[i] != 0)
-            return false;
+            return 0;
     }
-    return period > 0 && step % period == 0;
+    return period;
 }
 
-/* Whether tiles lie within rows of the innermost axis that it has as they are. */
-static bool is_row(const QnTape *t, const QnTapeOperand *o, int64_t step)
+/* Whether it has rows of the innermost axis as they are. */
+static bool has_rows(const QnTape *t, const QnTapeOperand *o)
 {
-    int inner = t->rank - 1;
-    return o->dtype == QN_DTYPE_F32 && o->stride[inner] == 1 && t->dim[inner] % step == 0 &&
-           step % QN_TAPE_TILE == 0;
+    return t->rank && o->dtype == QN_DTYPE_F32 && o->stride[t->rank - 1] == 1;
 }
 
-static void classify(QnTape *t, int64_t step)
+/* Elements of a tile: as many as there is room for, but whole periods of operands that have one, or
+ * whole parts of their rows where those are longer, so that they need not be gathered. */
+static int64_t choose_step(const QnTape *t)
 {
+    int64_t row = t->rank ? t->dim[t->rank - 1] : 1, step = QN_TAPE_TILE;
+    for (int k = 0; k < t->n_in; k++) {
+        int64_t period = period_of(t, &t->in[k]);
+        if (period > 1 && period <= QN_TAPE_TILE)
+            return QN_TAPE_TILE / period * period;
+    }
+    for (int k = 0; k < t->n_in; k++) {
+        if (row <= QN_TAPE_TILE || !has_rows(t, &t->in[k]))
+            continue;
+        while (row % step && step > QN_TAPE_TILE / 2)
+            step--;
+        return row % step ? QN_TAPE_TILE : step;
+    }
+    return step;
+}
+
+static void classify(QnTape *t)
+{
+    int64_t row = t->rank ? t->dim[t->rank - 1] : 1;
     for (int k = 0; k < t->n_in; k++) {
         QnTapeOperand *o = &t->in[k];
         int64_t tight = 1;
@@ -122,9 +141,12 @@ static void classify(QnTape *t, int64_t step)
             tight *= t->dim[i];
         }
         o->access = contiguous ? QN_TAPE_CONTIGUOUS : scalar ? QN_TAPE_SCALAR : QN_TAPE_STRIDED;
-        if (o->access == QN_TAPE_STRIDED && is_periodic(t, o, step))
+        if (o->access != QN_TAPE_STRIDED)
+            continue;
+        int64_t period = period_of(t, o);
+        if (period > 0 && t->step % period == 0)
             o->access = QN_TAPE_PERIODIC;
-        else if (o->access == QN_TAPE_STRIDED && is_row(t, o, step))
+        else if (has_rows(t, o) && row % t->step == 0 && t->tile <= t->step)
             o->access = QN_TAPE_ROW;
     }
 }
@@ -205,7 +227,9 @@ void qn_tape_init(QnTape *t, const QnKernelEnv *env, const QnBody *b, const QnTy
         input_strides(in[k], y, t->in[k].stride);
     }
     collapse(t);
-    classify(t, step);
+    t->step = step ? step : choose_step(t);
+    t->tile = step ? QN_TAPE_TILE : t->step;
+    classify(t);
     for (int i = 0; i < t->n_instr; i++)
         set_instr(t, env, b, i);
     for (int i = 0; i < t->n_out; i++) {

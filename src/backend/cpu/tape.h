@@ -38,7 +38,9 @@ typedef struct QnTapeInstr {
 typedef struct QnTape {
     const QnConvertFns *convert;
     int n_in, n_instr, n_out, n_reg;
-    int rank;     /* collapsed */
+    int rank; /* collapsed */
+    int64_t step,
+        tile;     /* tiles begin at multiples of the one and have the other's elements at most */
     bool fetches; /* operands, ahead of the tile that needs them */
     int64_t dim[QN_MAX_RANK], count;
     QnTapeOperand in[QN_TAPE_MAX_OPERAND];
@@ -49,7 +51,8 @@ typedef struct QnTape {
 
 /* NULL if the body can run on operands of these types, else the reason that kernels give. */
 const char *qn_tape_refuses(const QnBody *b, const QnType *const *in, const QnKernelEnv *env);
-/* y: shape and layout of the result. Tiles that are run begin at multiples of `step`. */
+/* y: shape and layout of the result. Tiles that are run begin at multiples of `step`; 0: at those
+ * of t->step, which is chosen then, and as long. */
 void qn_tape_init(QnTape *t, const QnKernelEnv *env, const QnBody *b, const QnType *const *in,
                   const QnType *y, int64_t step);
 /* Floats of registers that one worker needs. */
