@@ -296,7 +296,7 @@ static void gather(const QnTape *t, const QnTapeOperand *o, const void *src, int
 
 void qn_tape_begin(const QnTape *t, const void *const *in, float *registers)
 {
-    for (int k = 0; k < t->n_in; k++) {
+    for (int k = 0; t->count && k < t->n_in; k++) {
         float *own = registers + k * QN_TAPE_TILE;
         if (t->in[k].access == QN_TAPE_PERIODIC)
             gather(t, &t->in[k], in[k], 0, own, QN_MIN((int64_t)QN_TAPE_TILE, t->count));
