@@ -34,7 +34,8 @@ function(quern_test_properties name source)
     if(QUERN_SANITIZE)
         math(EXPR timeout "${timeout} * 5")
     endif()
-    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
+    # Those that may take long start first, so that none of them is left alone at the end.
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} COST ${timeout}
                          SKIP_RETURN_CODE 77 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
                          # tests run beside each other: see src/cli/main.c; what they cache is not
                          # the user's

@@ -346,11 +346,11 @@ static void store(const QnTape *t, const void *const *in, const float *const *re
 
 /* The next tile of an operand: while instructions work on this one nothing reads ahead, and the
  * processor's own prefetching begins anew with each tile. */
-static void fetch_next(const QnTapeOperand *o, const void *src, int64_t i, int64_t n)
+static void fetch(const QnTapeOperand *o, const void *src, int64_t i, int64_t n)
 {
     enum { LINE = 64 };
     int64_t size = (int64_t)qn_dtype_bytes(o->dtype);
-    const char *next = (const char *)src + (i + n) * size;
+    const char *next = (const char *)src + i * size;
     for (int64_t b = 0; b < n * size; b += LINE)
         qn_prefetch(next + b);
 }
@@ -364,8 +364,8 @@ const float *qn_tape_run(const QnTape *t, const void *const *in, void *const *ou
     for (int k = 0; k < t->n_in; k++) {
         const QnTapeOperand *o = &t->in[k];
         float *own = registers + k * QN_TAPE_TILE;
-        if (t->fetches && o->access == QN_TAPE_CONTIGUOUS && i + n < t->count)
-            fetch_next(o, in[k], i, n);
+        if (t->fetches && o->access == QN_TAPE_CONTIGUOUS)
+            fetch(o, in[k], i + n, QN_MIN(n, t->count - i - n));
         if (o->access == QN_TAPE_CONTIGUOUS && o->dtype == QN_DTYPE_F32)
             reg[k] = (const float *)in[k] + i;
         else if (o->access == QN_TAPE_ROW)
