@@ -181,21 +181,15 @@ static QnCost batch_norm_cost(const QnNode *n)
 static QnStatus batch_norm_ref(const QnRefArgs *a)
 {
     QnRows r = qn_util_rows(&a->in_type[0]->shape, 1);
-    double eps = ((const Attr *)a->attr)->eps, count = (double)(r.outer * r.inner);
     for (int64_t c = 0; c < r.n; c++) {
-        double m = 0, v = 0;
-        for (int64_t i = 0; i < r.outer * r.inner; i++)
-            m += a->in[0][(i / r.inner * r.n + c) * r.inner + i % r.inner] / count;
-        for (int64_t i = 0; i < r.outer * r.inner; i++)
-            v += pow(a->in[0][(i / r.inner * r.n + c) * r.inner + i % r.inner] - m, 2);
-        double rstd = 1 / sqrt(v / count + eps);
+        double stats[3];
+        qn_norm_channel_stats(a->in[0], r, c, ((const Attr *)a->attr)->eps, stats);
         for (int64_t i = 0; i < r.outer * r.inner; i++) {
             int64_t at = (i / r.inner * r.n + c) * r.inner + i % r.inner;
-            a->out[0][at] = (a->in[0][at] - m) * rstd * a->in[1][c] + a->in[2][c];
+            a->out[0][at] = (a->in[0][at] - stats[0]) * stats[1] * a->in[1][c] + a->in[2][c];
         }
-        a->out[1][c] = m;
-        a->out[2][c] = rstd;
-        a->out[3][c] = v / fmax(count - 1, 1);
+        for (int i = 0; i < 3; i++)
+            a->out[1 + i][c] = stats[i];
     }
     return QN_OK;
 }

@@ -3,6 +3,8 @@
 #include "ops/ops.h"
 #include "ops/util.h"
 
+#include <math.h>
+
 QnDtype qn_norm_stat(QnDtype x)
 {
     return x == QN_DTYPE_F16 || x == QN_DTYPE_BF16 ? QN_DTYPE_F32 : x;
@@ -179,6 +181,18 @@ QnValue *qn_norm_var_grad(QnGraph *g, const QnNormView *v, QnValue *x, QnValue *
     QnValue *d = qn_sub(g, qn_cast(g, x, t), qn_reshape(g, mean, &v->stat));
     k = qn_mul(g, qn_reshape(g, dvar, &v->stat), qn_mul_scalar(g, k, 2));
     return qn_cast(g, qn_mul(g, d, k), x->type.dtype);
+}
+
+void qn_norm_channel_stats(const double *x, QnRows r, int64_t c, double eps, double to[3])
+{
+    double m = 0, v = 0, count = (double)(r.outer * r.inner);
+    for (int64_t i = 0; i < r.outer * r.inner; i++)
+        m += x[(i / r.inner * r.n + c) * r.inner + i % r.inner] / count;
+    for (int64_t i = 0; i < r.outer * r.inner; i++)
+        v += pow(x[(i / r.inner * r.n + c) * r.inner + i % r.inner] - m, 2);
+    to[0] = m;
+    to[1] = 1 / sqrt(v / count + eps);
+    to[2] = v / fmax(count - 1, 1);
 }
 
 void qn_norm_channel_call(QnRows r, const char *whole, const char *share, const char *join,

@@ -54,6 +54,9 @@ QnValue *qn_norm_var_grad(QnGraph *g, const QnNormView *view, QnValue *x, QnValu
                           QnValue *dvar);
 /* 1 / number of elements along the axes, a scalar; the dims may be symbolic. */
 QnValue *qn_norm_inverse_count(QnGraph *g, const QnShape *x, const QnInts *axes, QnDtype dtype);
+/* Of channel c of x, an array (outer, n, inner): mean, 1 / sqrt(biased variance + eps) and unbiased
+ * variance, in float64. */
+void qn_norm_channel_stats(const double *x, QnRows r, int64_t c, double eps, double to[3]);
 /* Launch over the channels of an array (outer, n, inner): one work group of `whole` a channel, or
  * several of `share` and then of `join` where channels are few and large, with two floats a group
  * between them. Scalars are outer, n, inner and the groups a channel. */
