@@ -32,6 +32,20 @@ TIMEOUT_S = 1800
 LONG_S = 0.004  # a run of Quern's; where it takes longer, all threads are taken and fewer not tried
 
 
+def number(kind, least):
+    def read(text):
+        value = kind(text)
+        if not least <= value < 1e6:
+            raise argparse.ArgumentTypeError(f"expected {least} or more, found '{text}'")
+        return value
+    read.__name__ = kind.__name__  # as argparse names it in errors
+    return read
+
+
+def counts(text):
+    return [number(int, 1)(t) for t in text.split(",")]
+
+
 def parse():
     a = argparse.ArgumentParser(prog="./do bench", description=__doc__.splitlines()[0],
                                 epilog="QUERN_BENCH_PYTHON names a Python that has PyTorch; else "
@@ -42,9 +56,9 @@ def parse():
     a.add_argument("--no-peer", action="store_true", help="Quern alone")
     a.add_argument("--busy", action="store_true",
                    help="for a machine with other work: one thread, and its CPU time")
-    a.add_argument("--rounds", type=int, help="turns of each program in a row (3)")
-    a.add_argument("--seconds", type=float, help="that a turn measures (1.0)")
-    a.add_argument("--threads", help="numbers to try, e.g. 1,4; default: one, and one a core")
+    a.add_argument("--rounds", type=number(int, 1), help="turns of each program in a row (3)")
+    a.add_argument("--seconds", type=number(float, 0), help="that a turn measures (1.0)")
+    a.add_argument("--threads", type=counts, help="numbers to try, e.g. 1,4; default: one, and one a core")
     a.add_argument("--fresh", action="store_true", help="measure again what is known")
     a.add_argument("--docs", action="store_true", help="write docs/benchmarks.md in any case")
     a.add_argument("--kernels", action="store_true",
@@ -56,7 +70,7 @@ def parse():
     o.seconds = o.seconds or (0.3 if o.quick else 1.0)
     o.no_compile = o.no_compile or o.quick
     cores = len(os.sched_getaffinity(0))
-    o.thread_counts = [int(t) for t in o.threads.split(",")] if o.threads else [1, cores]
+    o.thread_counts = o.threads or [1, cores]
     if o.busy:
         o.thread_counts = [1]
     o.thread_counts = sorted(set(o.thread_counts))
@@ -304,6 +318,8 @@ class Bench:
             rows = [r for r in rows if r["name"] in QUICK]
         if self.o.only:
             rows = [r for r in rows if any(word in r["name"] for word in self.o.only)]
+            if not rows:
+                sys.exit(f"./do bench: no row's name has {' or '.join(self.o.only)}; --list prints them")
         return rows
 
     def settings(self):

@@ -147,4 +147,10 @@ END
     passes python3 "$src/bench/run.py" --kernels --threads 1 --fresh --seconds 0 --build "$tmp/build"
     [ "$(wc -l <"$tmp/runs")" = 2 ] || fail "--fresh did not measure"
 fi
+# Options that make no sense end before anything is measured.
+for bad in "--rounds 0" "--seconds -1" "--threads 0" "--threads 1,x"; do
+    # shellcheck disable=SC2086
+    refuses "argument ${bad% *}" python3 "$src/bench/run.py" --no-peer $bad
+done
+
 finish
