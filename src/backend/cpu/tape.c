@@ -108,29 +108,28 @@ static bool has_rows(const QnTape *t, const QnTapeOperand *o)
     return t->rank && o->dtype == QN_DTYPE_F32 && o->stride[t->rank - 1] == 1;
 }
 
-/* Elements of a tile: as many as there is room for, but whole periods of operands that have one, or
- * whole parts of their rows where those are longer, so that they need not be gathered. */
+/* Elements of a tile: a multiple of a vector's 16, so that tiles keep the alignment of memory, and
+ * whole periods of a broadcast operand, or whole parts of its rows where those are longer: it need
+ * not be gathered then. */
 static int64_t choose_step(const QnTape *t)
 {
-    int64_t row = t->rank ? t->dim[t->rank - 1] : 1, step = QN_TAPE_TILE;
+    enum { VECTOR = 16 };
     for (int k = 0; k < t->n_in; k++) {
-        int64_t period = period_of(t, &t->in[k]);
-        if (period > 1 && period <= QN_TAPE_TILE)
-            return QN_TAPE_TILE / period * period;
-    }
-    for (int k = 0; k < t->n_in; k++) {
-        if (row <= QN_TAPE_TILE || !has_rows(t, &t->in[k]))
+        const QnTapeOperand *o = &t->in[k];
+        int64_t period = period_of(t, o), row = has_rows(t, o) ? t->dim[t->rank - 1] : 0;
+        bool repeats = period > 1 && period <= QN_TAPE_TILE;
+        if (o->access != QN_TAPE_STRIDED || (!repeats && row <= QN_TAPE_TILE))
             continue;
-        while (row % step && step > QN_TAPE_TILE / 2)
-            step--;
-        return row % step ? QN_TAPE_TILE : step;
+        for (int64_t step = QN_TAPE_TILE; step >= QN_TAPE_TILE / 2; step -= VECTOR)
+            if (repeats ? step % period == 0 : row % step == 0)
+                return step;
+        return repeats ? QN_TAPE_TILE / period * period : QN_TAPE_TILE;
     }
-    return step;
+    return QN_TAPE_TILE;
 }
 
 static void classify(QnTape *t)
 {
-    int64_t row = t->rank ? t->dim[t->rank - 1] : 1;
     for (int k = 0; k < t->n_in; k++) {
         QnTapeOperand *o = &t->in[k];
         int64_t tight = 1;
@@ -141,12 +140,20 @@ static void classify(QnTape *t)
             tight *= t->dim[i];
         }
         o->access = contiguous ? QN_TAPE_CONTIGUOUS : scalar ? QN_TAPE_SCALAR : QN_TAPE_STRIDED;
+    }
+}
+
+/* Of strided operands those that tiles of this step need not gather. tile: their most elements. */
+static void spare_gathering(QnTape *t, int64_t tile)
+{
+    for (int k = 0; k < t->n_in; k++) {
+        QnTapeOperand *o = &t->in[k];
+        int64_t period = period_of(t, o);
         if (o->access != QN_TAPE_STRIDED)
             continue;
-        int64_t period = period_of(t, o);
         if (period > 0 && t->step % period == 0)
             o->access = QN_TAPE_PERIODIC;
-        else if (has_rows(t, o) && row % t->step == 0 && t->tile <= t->step)
+        else if (has_rows(t, o) && t->dim[t->rank - 1] % t->step == 0 && tile <= t->step)
             o->access = QN_TAPE_ROW;
     }
 }
@@ -227,9 +234,9 @@ void qn_tape_init(QnTape *t, const QnKernelEnv *env, const QnBody *b, const QnTy
         input_strides(in[k], y, t->in[k].stride);
     }
     collapse(t);
-    t->step = step ? step : choose_step(t);
-    t->tile = step ? QN_TAPE_TILE : t->step;
     classify(t);
+    t->step = step ? step : choose_step(t);
+    spare_gathering(t, step ? QN_TAPE_TILE : t->step);
     for (int i = 0; i < t->n_instr; i++)
         set_instr(t, env, b, i);
     for (int i = 0; i < t->n_out; i++) {

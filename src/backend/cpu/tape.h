@@ -38,9 +38,8 @@ typedef struct QnTapeInstr {
 typedef struct QnTape {
     const QnConvertFns *convert;
     int n_in, n_instr, n_out, n_reg;
-    int rank; /* collapsed */
-    int64_t step,
-        tile;     /* tiles begin at multiples of the one and have the other's elements at most */
+    int rank;     /* collapsed */
+    int64_t step; /* tiles begin at its multiples */
     bool fetches; /* operands, ahead of the tile that needs them */
     int64_t dim[QN_MAX_RANK], count;
     QnTapeOperand in[QN_TAPE_MAX_OPERAND];
