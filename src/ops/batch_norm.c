@@ -145,24 +145,13 @@ typedef struct Attr {
 } Attr;
 
 static const QnAttrField batch_norm_fields[] = {
-    { .name = "eps",
-      .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(Attr, eps),
-      .def = 1e-5,
-      .min = 0,
-      .max = 1e30,
-      .doc = "added to the variance" },
+    QN_NORM_EPS(Attr, 1e-5, "added to the variance"),
 };
 
 static QnStatus batch_norm_infer(QnInfer *c)
 {
-    const QnShape *x = &c->in[0]->shape;
-    QN_TRY(qn_norm_dtypes(c, "batch_norm", 6));
-    if (x->rank < 2)
-        return qn_fail(QN_ESHAPE, "batch_norm: x must be (N,C,...), not of rank %d", x->rank);
-    QnShape channel = QN_SHAPE(x->dim[1]);
-    QN_TRY(qn_norm_shape(c, "batch_norm", 1, &channel));
-    QN_TRY(qn_norm_shape(c, "batch_norm", 2, &channel));
+    QN_TRY(qn_norm_channels(c, "batch_norm", 2, 6));
+    QnShape channel = QN_SHAPE(c->in[0]->shape.dim[1]);
     c->out[0] = *c->in[0];
     for (int i = 1; i < 4; i++)
         c->out[i] = (QnType){ .dtype = qn_norm_stat(c->in[0]->dtype), .shape = channel };

@@ -11,25 +11,12 @@ typedef struct Attr {
 } Attr;
 
 static const QnAttrField batch_norm_inference_fields[] = {
-    { .name = "eps",
-      .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(Attr, eps),
-      .def = 1e-5,
-      .min = 0,
-      .max = 1e30,
-      .doc = "added to the variance" },
+    QN_NORM_EPS(Attr, 1e-5, "added to the variance"),
 };
 
 static QnStatus batch_norm_inference_infer(QnInfer *c)
 {
-    const QnShape *x = &c->in[0]->shape;
-    QN_TRY(qn_norm_dtypes(c, "batch_norm_inference", 6));
-    if (x->rank < 2)
-        return qn_fail(QN_ESHAPE, "batch_norm_inference: x must be (N,C,...), not of rank %d",
-                       x->rank);
-    QnShape channel = QN_SHAPE(x->dim[1]);
-    for (int i = 1; i < 5; i++)
-        QN_TRY(qn_norm_shape(c, "batch_norm_inference", i, &channel));
+    QN_TRY(qn_norm_channels(c, "batch_norm_inference", 2, 6));
     c->out[0] = *c->in[0];
     return QN_OK;
 }

@@ -19,28 +19,17 @@ static const QnAttrField group_norm_fields[] = {
       .min = 1,
       .max = 1 << 30,
       .doc = "how many; divides the channels" },
-    { .name = "eps",
-      .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(Attr, eps),
-      .def = 1e-5,
-      .min = 0,
-      .max = 1e30,
-      .doc = "added to the variance" },
+    QN_NORM_EPS(Attr, 1e-5, "added to the variance"),
 };
 
 static QnStatus group_norm_infer(QnInfer *c)
 {
     const QnShape *x = &c->in[0]->shape;
     int64_t groups = ((const Attr *)c->attr)->groups;
-    QN_TRY(qn_norm_dtypes(c, "group_norm", 6));
-    if (x->rank < 2)
-        return qn_fail(QN_ESHAPE, "group_norm: x must be (N,C,...), not of rank %d", x->rank);
+    QN_TRY(qn_norm_channels(c, "group_norm", 2, 6));
     if (x->dim[1] >= 0 && x->dim[1] % groups)
         return qn_fail(QN_EARG, "group_norm: %lld channels do not fall into %lld groups",
                        (long long)x->dim[1], (long long)groups);
-    QnShape channel = QN_SHAPE(x->dim[1]);
-    QN_TRY(qn_norm_shape(c, "group_norm", 1, &channel));
-    QN_TRY(qn_norm_shape(c, "group_norm", 2, &channel));
     c->out[0] = *c->in[0];
     return QN_OK;
 }

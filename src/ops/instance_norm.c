@@ -12,25 +12,12 @@ typedef struct Attr {
 } Attr;
 
 static const QnAttrField instance_norm_fields[] = {
-    { .name = "eps",
-      .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(Attr, eps),
-      .def = 1e-5,
-      .min = 0,
-      .max = 1e30,
-      .doc = "added to the variance" },
+    QN_NORM_EPS(Attr, 1e-5, "added to the variance"),
 };
 
 static QnStatus instance_norm_infer(QnInfer *c)
 {
-    const QnShape *x = &c->in[0]->shape;
-    QN_TRY(qn_norm_dtypes(c, "instance_norm", 6));
-    if (x->rank < 3)
-        return qn_fail(QN_ESHAPE, "instance_norm: x must be (N,C,spatial...), not of rank %d",
-                       x->rank);
-    QnShape channel = QN_SHAPE(x->dim[1]);
-    QN_TRY(qn_norm_shape(c, "instance_norm", 1, &channel));
-    QN_TRY(qn_norm_shape(c, "instance_norm", 2, &channel));
+    QN_TRY(qn_norm_channels(c, "instance_norm", 3, 6));
     c->out[0] = *c->in[0];
     return QN_OK;
 }

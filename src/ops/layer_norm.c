@@ -127,13 +127,7 @@ static const QnAttrField layer_norm_fields[] = {
       .min = -QN_MAX_RANK,
       .max = QN_MAX_RANK - 1,
       .doc = "first normalised axis" },
-    { .name = "eps",
-      .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(QnLayerNormAttr, eps),
-      .def = 1e-5,
-      .min = 0,
-      .max = 1e30,
-      .doc = "added to the variance" },
+    QN_NORM_EPS(QnLayerNormAttr, 1e-5, "added to the variance"),
 };
 
 static QnStatus layer_norm_infer(QnInfer *c)

@@ -17,13 +17,7 @@ static const QnAttrField mean_variance_norm_fields[] = {
       .kind = QN_ATTR_INTS,
       .offset = offsetof(Attr, axes),
       .doc = "that mean and deviation are taken over, negative from the end; none: all" },
-    { .name = "eps",
-      .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(Attr, eps),
-      .def = 1e-9,
-      .min = 0,
-      .max = 1e30,
-      .doc = "added to the standard deviation" },
+    QN_NORM_EPS(Attr, 1e-9, "added to the standard deviation"),
 };
 
 static QnStatus mean_variance_norm_infer(QnInfer *c)

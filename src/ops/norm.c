@@ -43,6 +43,19 @@ QnStatus qn_norm_shape(QnInfer *c, const char *op, int i, const QnShape *want)
                    qn_shape_text(want, b));
 }
 
+QnStatus qn_norm_channels(QnInfer *c, const char *op, int rank, unsigned same)
+{
+    const QnShape *x = &c->in[0]->shape;
+    QN_TRY(qn_norm_dtypes(c, op, same));
+    if (x->rank < rank)
+        return qn_fail(QN_ESHAPE, "%s: x must be (N,C,%s...), not of rank %d", op,
+                       rank > 2 ? "spatial" : "", x->rank);
+    QnShape channel = QN_SHAPE(x->dim[1]);
+    for (int i = 1; i < c->n_in; i++)
+        QN_TRY(qn_norm_shape(c, op, i, &channel));
+    return QN_OK;
+}
+
 QnNormView qn_norm_view_last(const QnShape *x, int from)
 {
     QnNormView v = { .stat = *x, .param = *x };

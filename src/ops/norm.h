@@ -11,11 +11,19 @@ typedef struct QnLayerNormAttr {
     double eps;
 } QnLayerNormAttr;
 
+#define QN_NORM_EPS(Type, value, what)                                                             \
+    {                                                                                              \
+        .name = "eps", .kind = QN_ATTR_FLOAT, .offset = offsetof(Type, eps), .def = (value),       \
+        .min = 0, .max = 1e30, .doc = (what)                                                       \
+    }
+
 /* Statistics of 16-bit tensors are f32. */
 QnDtype qn_norm_stat(QnDtype x);
 /* Refuses anything but floats; operand i must have the dtype of operand 0 where bit i of `same` is
  * set, else that or its statistics' dtype. */
 QnStatus qn_norm_dtypes(QnInfer *c, const char *op, unsigned same);
+/* Of a norm of channels: x, operand 0, is (N,C,...) of at least this rank, every other one (C). */
+QnStatus qn_norm_channels(QnInfer *c, const char *op, int rank, unsigned same);
 /* Operand i must have this shape, as far as concrete dims tell. */
 QnStatus qn_norm_shape(QnInfer *c, const char *op, int i, const QnShape *want);
 bool qn_norm_has(const QnInfer *c, int i); /* input i is given */

@@ -64,13 +64,7 @@ static const QnAttrField rms_norm_fields[] = {
       .min = -QN_MAX_RANK,
       .max = QN_MAX_RANK - 1,
       .doc = "first normalised axis" },
-    { .name = "eps",
-      .kind = QN_ATTR_FLOAT,
-      .offset = offsetof(Attr, eps),
-      .def = 1e-5,
-      .min = 0,
-      .max = 1e30,
-      .doc = "added to the mean square" },
+    QN_NORM_EPS(Attr, 1e-5, "added to the mean square"),
 };
 
 static QnStatus rms_norm_infer(QnInfer *c)
