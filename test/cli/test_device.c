@@ -65,6 +65,8 @@ static void test_a_device_without_shared_memory(void **state)
     assert_non_null(line);
     assert_null(strstr(line + 1, "tensors are buffer objects"));
     assert_contains(program_err, "QUERN_OPENCL_SVM=0");
+    setenv("QUERN_OPENCL_SVM", "off", 1);
+    assert_refuses("eval cpu --device opencl:0", 2, "QUERN_OPENCL_SVM is 'off'", "0");
     unsetenv("QUERN_OPENCL_SVM");
     assert_runs("eval cpu --device opencl:0");
     assert_null(strstr(program_err, "buffer objects"));

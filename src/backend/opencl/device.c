@@ -71,6 +71,11 @@ static QnStatus check_capabilities(QnOpencl *cl)
     cl_int err =
         clGetDeviceInfo(cl->id, CL_DEVICE_SVM_CAPABILITIES, sizeof cl->svm, &cl->svm, NULL);
     const char *wanted = getenv("QUERN_OPENCL_SVM");
+    if (wanted && *wanted && strcmp(wanted, "0") != 0 && strcmp(wanted, "1") != 0)
+        return qn_fail(QN_EUSAGE,
+                       "QUERN_OPENCL_SVM is '%.32s': 0 does without shared virtual "
+                       "memory; 1, or none, takes it where a device has it",
+                       wanted);
     cl->svm_is_off = wanted && !strcmp(wanted, "0");
     if (err != CL_SUCCESS || cl->svm_is_off || !(cl->svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
         cl->svm = 0;
@@ -195,7 +200,7 @@ const QnBackend qn_backend_opencl = {
     .name = "opencl",
     .kernels = opencl_kernels,
     .n_kernels = QN_COUNT(opencl_kernels),
-    .balance = 15,
+    .balance = 12, /* A100 without matrix units, its data sheet: 19.5 TFLOP/s, 1.555 TB/s */
     .open = opencl_open,
     .close = opencl_close,
     .alloc = qn_opencl_alloc,
