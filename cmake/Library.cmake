@@ -16,16 +16,11 @@ set_source_files_properties(src/api/plugin.c PROPERTIES COMPILE_DEFINITIONS
 # The registries are derived at every build, so that a deleted operator or kernel drops out; the
 # tools write only what changed.
 set(generated "${gen}/ops/ops_text.c" "${gen}/plan/tables.c")
-# A file without maps has no tile functions to be compiled for each instruction set.
 set(tile_sources)
 foreach(source IN LISTS op_sources)
     cmake_path(GET source FILENAME name)
-    file(STRINGS "${source}" maps REGEX "QN_MAP[123]P?\\(|QN_TILE" LIMIT_COUNT 1)
-    if(maps)
-        list(APPEND tile_sources "${gen}/ops/tiles/${name}")
-    endif()
+    list(APPEND tile_sources "${gen}/ops/tiles/${name}")
 endforeach()
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${op_sources})
 file(GLOB backends CONFIGURE_DEPENDS LIST_DIRECTORIES true src/backend/*)
 set(kernel_commands)
 set(kernel_lists)

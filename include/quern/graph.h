@@ -103,6 +103,8 @@ typedef struct QnPipelineReport {
     int64_t relayouts;    /* turns of images put in */
 } QnPipelineReport;
 
+#define QN_RECOMPUTE_SHARE 0.02 /* what devices and recipes ask for where nobody says otherwise */
+
 typedef struct QnPipelineOptions {
     QnLevel level;
     const char *off;   /* names of passes to leave out, "fuse,cse"; NULL: none */

@@ -47,7 +47,7 @@ static QnStatus split(QnGraph *g, QnNode *norm, const QnPipelineOptions *o)
     qn_value_replace(&norm->out[0], y);
     for (int i = 1; i < norm->n_out; i++)
         qn_value_replace(&norm->out[i], &stats->out[i]);
-    qn_graph_sweep(g);
+    qn_graph_sweep(g); /* the next norm may read this one's result */
     qn_graph_remove(g, norm);
     return QN_OK;
 }

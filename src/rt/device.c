@@ -141,6 +141,6 @@ QnPipelineOptions qn_device_passes(QnDevice *d)
                                 .prefers = qn_device_prefers,
                                 .tuned = qn_device_is_tuned,
                                 .tuned_ctx = d,
-                                .recompute_share = 0.02,
+                                .recompute_share = QN_RECOMPUTE_SHARE,
                                 .balance = d->backend->balance };
 }

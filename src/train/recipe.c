@@ -1,6 +1,7 @@
 #include "train/recipe.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "quern/graph.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -398,7 +399,7 @@ static QnStatus read_recipe(QnRecipe *r)
     const QnYaml *root = qn_yaml_root(r->doc);
     int task = 0;
     r->level = 2;
-    r->recompute = 0.02;
+    r->recompute = QN_RECOMPUTE_SHARE;
     if (root->kind != QN_YAML_MAP)
         return qn_yaml_fail(root, "expected a map with the keys task, data, model and train");
     QN_TRY(KNOWN(root, "name", "task", "data", "model", "train", "compile"));

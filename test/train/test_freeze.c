@@ -77,6 +77,14 @@ static QnStatus open_frozen(Toy *t, const char *precision)
     return st;
 }
 
+static void train_and_freeze(Toy *t)
+{
+    float logits[SAMPLES * TOY_CLASSES];
+    double loss;
+    train("train.precision=fp32", logits, &loss);
+    assert_ok(open_frozen(t, "train.precision=fp32"));
+}
+
 static void predict(Toy *t, float logits[SAMPLES * TOY_CLASSES], double *loss)
 {
     QnEvalResult r;
@@ -119,12 +127,9 @@ static void test_predictions_in_16_bits(void **state)
 
 static void test_no_norm_is_left(void **state)
 {
-    float logits[SAMPLES * TOY_CLASSES];
-    double loss;
     Toy t;
     (void)state;
-    train("train.precision=fp32", logits, &loss);
-    assert_ok(open_frozen(&t, "train.precision=fp32"));
+    train_and_freeze(&t);
     const QnGraph *g = t.session->eval_graph;
     QN_GRAPH_EACH(g, n)
     {
@@ -141,12 +146,9 @@ static void test_no_norm_is_left(void **state)
 /* The store's memory is given back, and the constants are all that there is beside activations. */
 static void test_memory(void **state)
 {
-    float logits[SAMPLES * TOY_CLASSES];
-    double loss;
     Toy t;
     (void)state;
-    train("train.precision=fp32", logits, &loss);
-    assert_ok(open_frozen(&t, "train.precision=fp32"));
+    train_and_freeze(&t);
     QnPlanMemory m = qn_plan_memory(t.session->eval_plan);
     assert_int_equal(m.state_bytes, 0);
     assert_int_equal(t.session->device->now_bytes, m.arena_bytes + m.constant_bytes);

@@ -125,6 +125,9 @@ static void test_settings(void **state)
                  "--set train.batch: expected an integer");
     assert_fails(opened(good, "train.batch.x=3"), QN_EUSAGE, "train.batch");
     assert_fails(opened(good, "=3"), QN_EUSAGE, "=3");
+    assert_fails(opened(good, "compile.recompute=1.5"), QN_EUSAGE, "compile.recompute");
+    assert_fails(opened(good, "compile.recompute=-0.1"), QN_EUSAGE, "compile.recompute");
+    assert_fails(opened(good, "compile.recompute=yes"), QN_EUSAGE, "compile.recompute");
 }
 
 /* The printed recipe, read from another folder, means the same. */
