@@ -100,6 +100,73 @@ static void test_norms(void **state)
     }
 }
 
+enum { ROWS = 67, WIDTH = 130, CELLS = ROWS * WIDTH };
+
+typedef struct Normed {
+    uint16_t sum[CELLS], y[CELLS];
+    float mean[ROWS], rstd[ROWS];
+} Normed;
+
+/* The operator's kernel of the highest rank. */
+static void run_best(const QnNode *n, const void *const *from, void *const *to)
+{
+    QnKernelEnv env = { .n_threads = 2, .isa = qn_cpu_isa_best() };
+    QnPrepared p = { .node = n, .env = &env };
+    for (int i = 0; i < qn_backend_cpu.n_kernels; i++) {
+        const QnKernel *k = qn_backend_cpu.kernels[i];
+        if (k->op == n->op && (!p.kernel || k->rank > p.kernel->rank))
+            p.kernel = k;
+    }
+    assert_non_null(p.kernel);
+    assert_ok(p.kernel->prepare(&p));
+    void *work = check_buffer(p.workspace_bytes);
+    assert_ok(p.kernel->run(&p, from, to, work));
+    free(work);
+    p.kernel->fini(&p);
+}
+
+/* The norm of a sum in 16 bits is that of the sum as it is stored, kept or not, to the bit: another
+ * node may normalise it again (recompute). */
+static void norm_of_sum(QnDtype dtype)
+{
+    uint64_t seed = 11;
+    Normed both, alone, again;
+    QnGraph *g = qn_graph_new();
+    const QnShape s = QN_SHAPE(ROWS, WIDTH), last = QN_SHAPE(WIDTH);
+    QnValue *v[5];
+    void *raw[5];
+    for (int i = 0; i < QN_COUNT(v); i++) {
+        v[i] = check_input(g, dtype, i < 3 ? &s : &last, QN_LAYOUT_PLAIN);
+        int64_t n = qn_shape_count(&v[i]->type.shape);
+        double *x = check_fill(&v[i]->type, -2, 2, false, &seed);
+        raw[i] = check_buffer((size_t)n * sizeof(uint16_t));
+        qn_dtype_from_f64(dtype, x, raw[i], n);
+        free(x);
+    }
+    QnNode *norm = qn_layer_norm(g, v[0], v[3], v[4], -1, 1e-5)->node;
+    QnNode *kept = qn_add_layer_norm(g, v[1], v[2], norm, true);
+    QnNode *dropped = qn_add_layer_norm(g, v[1], v[2], norm, false);
+    assert_ok(qn_graph_check(g));
+    const void *const in[] = { raw[1], raw[2], raw[3], raw[4] };
+    run_best(kept, in, (void *[]){ both.sum, both.y, both.mean, both.rstd });
+    run_best(dropped, in, (void *[]){ alone.y, alone.mean, alone.rstd });
+    run_best(norm, (const void *[]){ both.sum, raw[3], raw[4] },
+             (void *[]){ again.y, again.mean, again.rstd });
+    assert_memory_equal(both.y, again.y, sizeof both.y);
+    assert_memory_equal(both.mean, again.mean, sizeof both.mean);
+    assert_memory_equal(both.rstd, again.rstd, sizeof both.rstd);
+    assert_memory_equal(alone.y, again.y, sizeof alone.y);
+    for (int i = 0; i < QN_COUNT(v); i++)
+        free(raw[i]);
+    qn_graph_free(g);
+}
+
+static void test_norm_of_a_rounded_sum(void **state)
+{
+    norm_of_sum(QN_DTYPE_BF16);
+    norm_of_sum(QN_DTYPE_F16);
+}
+
 /* Enough elements for several parts; scalars are drawn from 1..2. */
 static void test_updates(void **state)
 {

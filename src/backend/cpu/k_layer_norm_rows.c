@@ -1,6 +1,7 @@
 /* layer_norm, also of a sum, rms_norm and their gradients in f32, to which 16-bit tensors are
  * widened. The parameters' gradients are summed over parts of the rows, as many as the shape says,
  * and the parts in order. */
+#include "backend/cpu/convert.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/rows.h"
 #include "backend/cpu/stream.h"
@@ -10,7 +11,8 @@
 #include <string.h>
 
 enum { GRAIN = 8192, MOST_PARTS = 64 };
-/* Of workspace: the result of the row at hand, sums for scale and bias. */
+/* Of workspace: the result of the row at hand, sums for scale and bias; of a sum that is
+ * normalised, its row and the same in 16 bits. */
 enum { ROWS_A_PART = 3 };
 
 typedef struct NormState {
@@ -63,7 +65,9 @@ static void norm_fini(QnPrepared *p)
 typedef struct NormRun {
     const NormState *s;
     const float *dy, *x, *scale, *bias, *mean, *rstd;
-    const float *more; /* added to dx or x; NULL: nothing is */
+    const float *more;         /* added to dx or x; NULL: nothing is */
+    const QnConvertFns *round; /* of the sum, to `dtype`; NULL: it is exact */
+    QnDtype dtype;
     float *y, *sum, *out_mean, *out_rstd, *work;
 } NormRun;
 
@@ -81,6 +85,14 @@ static void row_done(const NormRun *r, const float *made, float *to, int64_t row
         s->stream(made, to + row * s->n, (size_t)s->n * sizeof(float));
 }
 
+/* To the 16 bits in which the sum is stored: whoever normalises that again finds the same bits. */
+static void round_sum(const NormRun *r, int64_t part, float *sum)
+{
+    void *narrow = r->work + (part * ROWS_A_PART + 2) * r->s->n;
+    r->round->from_f32(r->dtype, sum, narrow, r->s->n);
+    r->round->to_f32(r->dtype, narrow, sum, r->s->n);
+}
+
 /* The row that is normalised: of x, or of the sum, which is stored if it is kept. */
 static const float *summed(const NormRun *r, int64_t part, int64_t row)
 {
@@ -90,6 +102,8 @@ static const float *summed(const NormRun *r, int64_t part, int64_t row)
         return x;
     float *sum = row_of(r, r->sum ? r->sum : r->y, part, r->sum != NULL, row);
     s->fns->add(x, r->more + row * s->n, sum, s->n);
+    if (r->round)
+        round_sum(r, part, sum);
     if (r->sum)
         row_done(r, sum, r->sum, row);
     return sum;
@@ -118,6 +132,8 @@ static QnStatus norm_f32(const QnPrepared *p, const void *const *in, void *const
     int add = n->op == &qn_op_add_layer_norm, stats = s->center + 1, y = n->n_out - stats - 1;
     NormRun r = { .s = s, .x = in[0], .y = out[y], .work = workspace };
     r.more = add ? in[1] : NULL;
+    r.dtype = n->in[0]->type.dtype;
+    r.round = add && r.dtype != QN_DTYPE_F32 ? qn_convert_find(p->env->isa) : NULL;
     r.sum = y ? out[0] : NULL;
     r.scale = n->n_in > add + 1 ? in[add + 1] : NULL;
     r.bias = n->n_in > add + 2 ? in[add + 2] : NULL;
