@@ -11,6 +11,7 @@ QN_MAP1(mish)
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 
 static double mish_ref(const double *x, const double *param)
 {
@@ -39,6 +40,19 @@ QN_API QnValue *qn_mish(QnGraph *g, QnValue *x)
 
 static const QnOnnxMap mish_onnx[] = { { .name = "Mish", .since = 18 } };
 
+/* Before opset 18: x tanh(softplus(x)). */
+static QnStatus mish_put(QnOnnxPut *p, const QnNode *n)
+{
+    if (qn_put_opset(p) >= 18) {
+        qn_put_same(p, n, "Mish");
+        return qn_put_status(p);
+    }
+    const char *x = qn_put_value(p, n->in[0]), *s = qn_put_1(p, "Softplus", &x, 1);
+    const char *t = qn_put_1(p, "Tanh", &s, 1);
+    qn_put_as(p, &n->out[0], "Mul", (const char *[]){ x, t }, 2);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_mish = {
     .name = "mish",
     .version = 1,
@@ -49,6 +63,8 @@ const QnOp qn_op_mish = {
     .map = &(const QnMapInfo){ .ref = mish_ref, .flops = 18 },
     .device = QN_TEXT(mish),
     QN_ONNX(mish_onnx),
+    .onnx_put = mish_put,
+    .onnx_writes = "Mish,Mul,Softplus,Tanh",
     QN_SAMPLES(mish_samples),
 };
 #endif

@@ -9,6 +9,7 @@ QN_MAP1(selu)
 
 #ifdef QN_HOST
 #include "ops/onnx.h"
+#include "ops/onnx_put.h"
 
 #define SELU_SCALE 1.0507009873554804934193349852946
 #define SELU_ALPHA 1.6732632423543772848170429916717
@@ -50,6 +51,13 @@ static QnStatus selu_import(QnOnnxNode *n)
 
 static const QnOnnxMap selu_onnx[] = { { .name = "Selu", .since = 1, .import = selu_import } };
 
+/* Its attributes are by default what we have. */
+static QnStatus selu_put(QnOnnxPut *p, const QnNode *n)
+{
+    qn_put_same(p, n, "Selu");
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_selu = {
     .name = "selu",
     .version = 1,
@@ -60,6 +68,8 @@ const QnOp qn_op_selu = {
     .map = &(const QnMapInfo){ .ref = selu_ref, .flops = 17 },
     .device = QN_TEXT(selu),
     QN_ONNX(selu_onnx),
+    .onnx_put = selu_put,
+    .onnx_writes = "Selu",
     QN_SAMPLES(selu_samples),
 };
 #endif

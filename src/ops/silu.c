@@ -8,6 +8,7 @@ QN_SCALAR float silu_f(float x)
 QN_MAP1(silu)
 
 #ifdef QN_HOST
+#include "ops/onnx_put.h"
 
 static double silu_ref(const double *x, const double *param)
 {
@@ -33,6 +34,13 @@ QN_API QnValue *qn_silu(QnGraph *g, QnValue *x)
     return qn_emit1(g, &qn_op_silu, NULL, x);
 }
 
+static QnStatus silu_put(QnOnnxPut *p, const QnNode *n)
+{
+    const char *x = qn_put_value(p, n->in[0]), *s = qn_put_1(p, "Sigmoid", &x, 1);
+    qn_put_as(p, &n->out[0], "Mul", (const char *[]){ x, s }, 2);
+    return qn_put_status(p);
+}
+
 const QnOp qn_op_silu = {
     .name = "silu",
     .version = 1,
@@ -42,6 +50,8 @@ const QnOp qn_op_silu = {
     .grad = silu_grad,
     .map = &(const QnMapInfo){ .ref = silu_ref, .flops = 12 },
     .device = QN_TEXT(silu),
+    .onnx_put = silu_put,
+    .onnx_writes = "Mul,Sigmoid",
     QN_SAMPLES(silu_samples),
 };
 #endif

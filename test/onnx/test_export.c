@@ -3,6 +3,7 @@
 #include "model.h"
 
 #include "base/rng.h"
+#include "nn/net.h"
 #include "onnx/check.h"
 #include "ops/ops.h"
 #include "quern/nn.h"
@@ -42,6 +43,19 @@ static QnValue *gpt2(QnNet *net, QnValue *x)
                                     .width = 16,
                                     .tied = true,
                                     .bias = true });
+}
+
+/* Every activation that recipes offer, behind each other. */
+static QnValue *activations(QnNet *net, QnValue *x)
+{
+    static QnValue *(*const all[])(QnGraph *, QnValue *) = {
+        qn_relu,    qn_gelu, qn_gelu_tanh, qn_silu,     qn_tanh,
+        qn_sigmoid, qn_mish, qn_hardswish, qn_softplus, qn_selu,
+    };
+    QnValue *y = x;
+    for (int i = 0; i < QN_COUNT(all); i++)
+        y = qn_add(net->g, all[i](net->g, y), x);
+    return qn_softmax(net->g, y, 1);
 }
 
 typedef struct Ran {
@@ -157,6 +171,11 @@ static void test_resnet(void **state)
 static void test_gpt2(void **state)
 {
     check_model(gpt2, &(QnType){ .dtype = QN_DTYPE_I64, .shape = QN_SHAPE(3, 12) });
+}
+
+static void test_activations(void **state)
+{
+    check_model(activations, &(QnType){ .dtype = QN_DTYPE_F32, .shape = QN_SHAPE(5, 70) });
 }
 
 /* Batches of any size: the first dim keeps its name. */
