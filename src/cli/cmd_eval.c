@@ -54,8 +54,7 @@ static int run(QnArgs *a)
         st = qn_setup_open_run(&s, a->positional[0], a->many, a->n_many, &wish);
     if (st != QN_OK)
         return qn_cli_fail(a);
-    if (s.skipped)
-        qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);
+    qn_setup_warn_skipped(&s, &a->log);
     qn_host_steps_warn(s.session->eval_plan, s.device, &a->log);
     qn_far_warn(&s, &a->log);
     QnDataset *ds = s.data.test ? s.data.test : s.data.train;

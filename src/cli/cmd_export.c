@@ -89,6 +89,7 @@ static QnStatus export_run(const QnArgs *a)
     QnGraph *g = NULL;
     QnOnnxExportOptions o = export_options(a);
     QN_TRY(qn_setup_open_weights(&s, a->positional[0], &small, 1));
+    qn_setup_warn_skipped(&s, &a->log);
     o.name = s.recipe->name;
     if (s.session->file && !a->text[OPSET] && !a->text[BATCH] && !a->text[FOLD]) {
         QnStatus again = export_again(a, s.session);

@@ -156,8 +156,7 @@ static int run(QnArgs *a)
     if (qn_setup_open_model(&s, a->positional[0], &small, 1,
                             &(QnDeviceWish){ .name = a->text[DEVICE], .log = &a->log }) != QN_OK)
         return qn_cli_fail(a);
-    if (s.skipped)
-        qn_log_at(&a->log, QN_LOG_WARN, "%s", s.skipped);
+    qn_setup_warn_skipped(&s, &a->log);
     qn_far_warn(&s, &a->log);
     QnStatus st = qn_vocab_load(path, &vocab);
     if (st == QN_OK)

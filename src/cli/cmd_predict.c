@@ -225,6 +225,7 @@ static int run(QnArgs *a)
     if (qn_setup_open_model(&s, a->positional[0], &small, 1,
                             &(QnDeviceWish){ .name = a->text[DEVICE], .log = &a->log }) != QN_OK)
         return qn_cli_fail(a);
+    qn_setup_warn_skipped(&s, &a->log);
     qn_far_warn(&s, &a->log);
     const QnSampleSpec *spec = &s.form.spec;
     QnStatus st =

@@ -137,6 +137,12 @@ static QnStatus freeze(QnSetup *s, QnStatus st)
     return st;
 }
 
+void qn_setup_warn_skipped(const QnSetup *s, const QnLog *log)
+{
+    if (s->skipped)
+        qn_log_at(log, QN_LOG_WARN, "%s", s->skipped);
+}
+
 static QnStatus check_vocabulary(const QnSetup *s, const char *run)
 {
     char path[4096], *was = NULL, *now = NULL;

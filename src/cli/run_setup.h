@@ -15,7 +15,7 @@ typedef struct QnSetup {
     QnSession *session;
     QnChoices *choices;
     QnForm form;         /* of qn_setup_open_model */
-    const char *skipped; /* open_run: broken checkpoints that were passed over, or NULL */
+    const char *skipped; /* of a run: broken checkpoints that were passed over, or NULL */
 } QnSetup;
 
 /* Opens everything; on failure all is closed again. settings are --set words, in order. Kernel
@@ -38,6 +38,9 @@ QnStatus qn_setup_open_model(QnSetup *s, const char *run, const char *const *set
 /* The same for who wants the weights themselves, in the session's store: there is no plan. */
 QnStatus qn_setup_open_weights(QnSetup *s, const char *run, const char *const *settings,
                                int n_settings);
+
+/* Warns of broken checkpoints that were passed over: older weights speak. */
+void qn_setup_warn_skipped(const QnSetup *s, const QnLog *log);
 
 /* Refuses data that are not of the kind, classes, features and characters that RUN was trained on:
  * all numbers would come out, and mean nothing. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT_VERSION = 1, INDEX_LIMIT = 1 << 20 };
+enum { FORMAT_VERSION = 1, INDEX_LIMIT = 1 << 20, MOST_TRIES = 8 };
 
 /* ---- writing ---- */
 
@@ -344,8 +344,8 @@ QnStatus qn_checkpoint_resume(const char *run, QnStore *store, QnProgress *p, in
     return QN_OK;
 }
 
-QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
-                                const char **skipped)
+static QnStatus load_best(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
+                          const char **skipped)
 {
     char folder[QN_RUN_PATH_BYTES];
     bool found;
@@ -361,6 +361,19 @@ QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnProgress *p, 
     return found      ? QN_OK
            : *skipped ? qn_fail(QN_EFORMAT, "%s", *skipped)
                       : qn_fail(QN_ENOTFOUND, "%s holds no checkpoint; is it a run's folder?", run);
+}
+
+/* A run that trains on removes and replaces what is being read. */
+QnStatus qn_checkpoint_load_run(const char *run, QnStore *store, QnProgress *p, QnArena *arena,
+                                const char **skipped)
+{
+    QnStatus st;
+    for (int tries = 0;; tries++) {
+        uint64_t seen = qn_run_folder_stamp(run);
+        st = load_best(run, store, p, arena, skipped);
+        if (!*skipped || st == QN_ENOMEM || tries == MOST_TRIES || qn_run_folder_stamp(run) == seen)
+            return st;
+    }
 }
 
 bool qn_checkpoint_exists(const char *run)

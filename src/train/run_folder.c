@@ -1,6 +1,7 @@
 #include "train/run_folder.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 QnStatus qn_run_folder_join(char out[QN_RUN_PATH_BYTES], const char *a, const char *b)
@@ -137,6 +139,21 @@ QnStatus qn_run_folder_best(const char *run, char folder[QN_RUN_PATH_BYTES], boo
         *found = qn_file_exists(index);
     }
     return QN_OK;
+}
+
+uint64_t qn_run_folder_stamp(const char *run)
+{
+    char folder[QN_RUN_PATH_BYTES];
+    int64_t *list = NULL, n = 0;
+    bool found = false;
+    struct stat info;
+    uint64_t h = 0;
+    if (qn_run_folder_list(run, &list, &n) == QN_OK)
+        h = qn_hash_bytes(list, (size_t)n * sizeof *list, h);
+    qn_free(list);
+    if (qn_run_folder_best(run, folder, &found) == QN_OK && found && stat(folder, &info) == 0)
+        h = qn_hash_mix(h, (uint64_t)info.st_ino);
+    return h;
 }
 
 QnStatus qn_run_folder_weights(const char *path, char out[QN_RUN_PATH_BYTES])

@@ -18,6 +18,10 @@ QnStatus qn_run_folder_weights(const char *path, char out[QN_RUN_PATH_BYTES]);
 /* Updates for which there is a checkpoint, newest first; *list is the caller's to qn_free. */
 QnStatus qn_run_folder_list(const char *run, int64_t **list, int64_t *n);
 
+/* Changes when a checkpoint comes, goes or is replaced: whoever reads while a run trains looks
+ * again. */
+uint64_t qn_run_folder_stamp(const char *run);
+
 /* Removes a checkpoint: its two files, or the temporary ones of a process that was killed while it
  * wrote them. Anything else in the folder is not ours, and stays with it. */
 void qn_run_folder_remove(const char *folder);

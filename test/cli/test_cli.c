@@ -248,6 +248,10 @@ static void test_damaged_run(void **state)
     assert_int_equal(truncate(temp_path("d/checkpoints/00000024/model.safetensors"), 99), 0);
     assert_int_equal(run("eval d"), 0);
     assert_contains(program_err, "00000024/model.safetensors");
+    assert_int_equal(run("predict d missing.png"), 2);
+    assert_contains(program_err, "00000024/model.safetensors");
+    if (run("export d -o d.onnx") == 0) /* else built without ONNX */
+        assert_contains(program_err, "00000024/model.safetensors");
     assert_int_equal(run("train r.json -o d --resume --set train.epochs=2"), 0);
     assert_contains(program_err, "00000024/model.safetensors");
     assert_int_equal(run("eval d"), 0);

@@ -4,6 +4,10 @@
 
 #include "base/file.h"
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #define RECIPE                                                                                     \
     TOY_HEAD TOY_DATA ", " TOY_MLP ", 'train': {'epochs': 1, 'batch': 10, 'lr': 0.1, "             \
                       "'optimizer': {'name': 'adamw', 'weight_decay': 0.1}, 'ema': 0.5}}"
@@ -325,6 +329,42 @@ static void test_load_run(void **state)
     assert_int_not_equal(
         qn_checkpoint_load_run(run_folder, toy.session->store, NULL, arena, &skipped), QN_OK);
     assert_contains(qn_error_last()->text, "00000001");
+    qn_arena_free(arena);
+}
+
+/* While its index is read, the only checkpoint goes and another comes. */
+static void replace_while_read(const char *fifo, const char *index)
+{
+    FILE *f = fopen(fifo, "w"); /* waits for the reader */
+    bool ok =
+        f && fputs(index, f) >= 0 && remove(in_run("checkpoints/00000001/model.safetensors")) == 0;
+    ok = ok && rename(in_run("later"), in_run("checkpoints/00000002")) == 0;
+    _exit(f && fclose(f) == 0 && ok ? 0 : 1);
+}
+
+static void test_load_run_that_trains(void **state)
+{
+    const char *skipped;
+    char *index, *fifo = qn_strdup(in_run("checkpoints/00000001/index.json"));
+    size_t bytes;
+    int status;
+    QnArena *arena = qn_arena_new();
+    save(2, 2);
+    assert_int_equal(rename(in_run("checkpoints/00000002"), in_run("later")), 0);
+    save(1, 2);
+    assert_ok(qn_file_read(fifo, 1 << 20, &index, &bytes));
+    assert_int_equal(remove(fifo), 0);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        replace_while_read(fifo, index);
+    assert_ok(qn_checkpoint_load_run(run_folder, toy.session->store, NULL, arena, &skipped));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_filled(2);
+    assert_null(skipped);
+    qn_free(index);
+    qn_free(fifo);
     qn_arena_free(arena);
 }
 
