@@ -77,6 +77,21 @@ static void print_parameters(const QnNode *n, QnStr *s)
     qn_str_add(s, "\n");
 }
 
+/* Where the product is stored as well, maps take it as it is stored: whoever reads it and computes
+ * them again (recompute) gets the same bits. Else it keeps the sum's. */
+static void print_product(const QnNode *n, int first, const QnDeviceCall *c, QnStr *s)
+{
+    const char *product = qn_dtype_name(n->in[0]->type.dtype);
+    bool stored = n->n_out > 1;
+    qn_str_add(s, "float v0 = ");
+    if (stored)
+        qn_str_printf(s, "qn_round_%s(", product);
+    qn_str_add(s, "s");
+    if (first > OPERANDS)
+        qn_str_printf(s, " + qn_load_%s(x2, %s)", product, place_of(n, OPERANDS, c));
+    qn_str_add(s, stored ? ");" : ";");
+}
+
 QnStatus qn_devtext_product(const QnNode *n, QnStr *text)
 {
     static const char end[] = " \\\n";
@@ -97,11 +112,7 @@ QnStatus qn_devtext_product(const QnNode *n, QnStr *text)
     qn_str_add(text, end);
     qn_str_add(text, "const qn_long at = ((i) * (nj) + (j)) * (nk) + (k);");
     qn_str_add(text, end);
-    if (first > OPERANDS)
-        qn_str_printf(text, "float v0 = s + qn_load_%s(x2, %s);", product,
-                      place_of(n, OPERANDS, &call));
-    else
-        qn_str_add(text, "float v0 = s;");
+    print_product(n, first, &call, text);
     qn_str_add(text, end);
     for (int i = first; i < n->n_in; i++) {
         qn_devbody_load(&b, 1 + i - first, i, place_of(n, i, &call), text);

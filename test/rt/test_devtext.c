@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "ops/ops.h"
-#include "rt/devtext.h"
+#include "rt/devtext_impl.h"
 
 #include <math.h>
 
@@ -187,4 +187,30 @@ static void test_maps_behind_a_convolution(void **state)
     const char *why = qn_devtext_refuses(conv_and_sum(QN_SHAPE(5, 1)));
     assert_non_null(why);
     assert_contains(why, "no device text for these types or shapes");
+}
+
+static const char *print_product(QnDtype dtype, bool keep)
+{
+    const QnBodyInstr instr[] = { { .op = &qn_op_gelu, .arg = { 0 }, .dtype = dtype } };
+    const QnBody body = {
+        .n_in = 1, .n_instr = 1, .n_out = 1, .instr = instr, .out = (const int[]){ 0 }
+    };
+    QnValue *a = input(dtype, QN_SHAPE(6, 4)), *b = input(dtype, QN_SHAPE(4, 5));
+    QnValue *bias = input(dtype, QN_SHAPE(5));
+    QnNode *product = qn_matmul(g, a, b, bias, false, false)->node;
+    QnNode *n = qn_matmul_map(g, product, &body, NULL, 0, keep);
+    assert_ok(qn_graph_check(g));
+    qn_str_fini(&text);
+    assert_ok(qn_devtext_product(n, &text));
+    return qn_str_text(&text);
+}
+
+/* Maps of a product that is stored as well take what is stored; of one that is not, the sum. */
+static void test_maps_take_the_product_as_it_is_stored(void **state)
+{
+    assert_contains(print_product(QN_DTYPE_BF16, true),
+                    "float v0 = qn_round_bf16(s + qn_load_bf16(x2, (k)));");
+    assert_contains(print_product(QN_DTYPE_F16, true),
+                    "float v0 = qn_round_f16(s + qn_load_f16(x2, (k)));");
+    assert_contains(print_product(QN_DTYPE_BF16, false), "float v0 = s + qn_load_bf16(x2, (k));");
 }
