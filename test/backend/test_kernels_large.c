@@ -214,20 +214,25 @@ static void test_pools(void **state)
         { .kernel = { 2, { 3, 3 } }, .strides = { 2, { 2, 2 } }, .pads = { 4, { 1, 1, 1, 1 } } },
         { { 2, { 3, 2 } }, { 2, { 1, 2 } }, { 4, { 2, 0, 1, 1 } }, { 2, { 2, 1 } }, true, true },
     };
-    for (int i = 0; i < 4 * QN_COUNT(attr); i++) {
-        const QnPoolAttr *a = &attr[i / 4];
+    static const struct {
+        QnDtype dtype;
+        double tol;
+    } type[] = { { QN_DTYPE_F32, 1e-5 }, { QN_DTYPE_F16, 2e-3 }, { QN_DTYPE_BF16, 1.6e-2 } };
+    for (int i = 0; i < 4 * QN_COUNT(attr) * QN_COUNT(type); i++) {
+        const QnPoolAttr *a = &attr[i / 4 % QN_COUNT(attr)];
+        QnDtype d = type[i / 4 / QN_COUNT(attr)].dtype;
         QnLayout l = (QnLayout)(i % 2);
         int64_t channels = i % 4 < 2 ? 70 : 5;
         QnGraph *g = qn_graph_new();
-        QnValue *x = conv_in(g, QN_DTYPE_F32, 3, channels, 11, 14, l), *y[4];
+        QnValue *x = conv_in(g, d, 3, channels, 11, 14, l), *y[4];
         y[0] = qn_max_pool(g, x, a);
-        QnValue *dy = check_input(g, QN_DTYPE_F32, &y[0]->type.shape, l);
+        QnValue *dy = check_input(g, d, &y[0]->type.shape, l);
         y[1] = qn_avg_pool(g, x, a);
         y[2] = qn_max_pool_grad(g, dy, x, a);
         y[3] = qn_avg_pool_grad(g, dy, a, &x->type.shape);
         for (int k = 0; k < 4; k++) {
             y[k]->type.layout = l;
-            assert_true(check_node(g, y[k], -1, 1, 1e-5) > 0);
+            assert_true(check_node(g, y[k], -1, 1, type[i / 4 / QN_COUNT(attr)].tol) > 0);
         }
         qn_graph_free(g);
     }

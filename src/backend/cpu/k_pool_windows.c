@@ -1,8 +1,7 @@
-/* max_pool, avg_pool and their gradients in f32, to which 16-bit tensors are widened, in either
- * layout. */
+/* max_pool, avg_pool and their gradients in f32, to which 16-bit tensors are widened block by block,
+ * in either layout. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/pool.h"
-#include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
 typedef struct PoolState {
@@ -14,11 +13,14 @@ typedef struct PoolState {
 static const char *pool_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     (void)env;
+    const QnType *t = &n->out[0].type;
+    if (t->dtype != QN_DTYPE_F32 && t->dtype != QN_DTYPE_F16 && t->dtype != QN_DTYPE_BF16)
+        return "takes f32, f16 and bf16";
     for (int i = 0; i < n->n_in; i++) {
-        if (n->in[i]->type.layout != n->out[0].type.layout)
-            return "its tensors differ in layout";
+        if (n->in[i]->type.layout != t->layout || n->in[i]->type.dtype != t->dtype)
+            return "its tensors differ in layout or type";
     }
-    return qn_widen_refuses(n);
+    return NULL;
 }
 
 /* x and y: shapes before and after the pool. */
@@ -31,12 +33,13 @@ static QnStatus pool_init(QnPrepared *p, const QnPoolAttr *attr, const QnShape *
     s->p.n = x->dim[0];
     s->p.c = x->dim[1];
     s->p.plain = p->node->out[0].type.layout == QN_LAYOUT_PLAIN;
+    s->p.dtype = p->node->out[0].type.dtype;
+    s->p.convert = qn_convert_find(p->env->isa);
     s->p.count_pad = attr->count_include_pad;
     s->fns = qn_pool_find(p->env->isa);
     s->scratch = (qn_pool_scratch(&s->p) + 15) / 16 * 16;
     p->state = s;
     p->workspace_bytes = (size_t)(s->scratch * p->env->n_threads) * sizeof(float);
-    qn_widen_prepare(p);
     return QN_OK;
 }
 
@@ -59,8 +62,9 @@ static void pool_fini(QnPrepared *p)
 typedef struct PoolRun {
     const PoolState *s;
     const QnOp *op;
-    const float *a, *b; /* inputs */
-    float *y, *scratch;
+    const void *a, *b; /* inputs */
+    void *y;
+    float *scratch;
 } PoolRun;
 
 static void pool_unit(void *ctx, int worker, int64_t unit)
@@ -78,7 +82,7 @@ static void pool_unit(void *ctx, int worker, int64_t unit)
         s->fns->avg_grad(&s->p, r->a, r->y, unit, scratch);
 }
 
-static QnStatus pool_f32(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus pool_run(const QnPrepared *p, const void *const *in, void *const *out,
                          void *workspace)
 {
     const PoolState *s = p->state;
@@ -87,12 +91,6 @@ static QnStatus pool_f32(const QnPrepared *p, const void *const *in, void *const
         r.b = in[1];
     qn_cpu_units(qn_cpu_threads(p), s->p.n * qn_pool_blocks(&s->p), pool_unit, &r);
     return QN_OK;
-}
-
-static QnStatus pool_run(const QnPrepared *p, const void *const *in, void *const *out,
-                         void *workspace)
-{
-    return qn_widen_run(p, in, out, workspace, pool_f32);
 }
 
 const QnKernel qn_kernel_max_pool_windows = {

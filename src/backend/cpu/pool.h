@@ -1,27 +1,30 @@
-/* Pools over channels-last pixels; plain tensors are turned in the worker's scratch memory, some
- * channels of an image at a time. */
+/* Pools over channels-last pixels in f32; plain tensors are turned and 16-bit ones widened in the
+ * worker's scratch memory, some channels of an image at a time. */
 #ifndef QN_BACKEND_CPU_POOL_H
 #define QN_BACKEND_CPU_POOL_H
 
-#include "base/isa_list.h"
+#include "backend/cpu/convert.h"
 #include "ops/window.h"
 
-enum { QN_POOL_CHANNELS = 64, QN_POOL_PLAIN_CHANNELS = 16 }; /* of a unit at most */
+/* Channels of a unit at most; of 16 bits they are a cache line. */
+enum { QN_POOL_CHANNELS = 64, QN_POOL_HALF_CHANNELS = 32, QN_POOL_PLAIN_CHANNELS = 16 };
 
 typedef struct QnPool {
     QnWindow w;
     int64_t n, c;
     bool plain;     /* or channels-last: every tensor alike */
     bool count_pad; /* averages divide by the padding's elements too */
+    QnDtype dtype;  /* of every tensor: f32, f16 or bf16 */
+    const QnConvertFns *convert;
 } QnPool;
 
 /* Unit: an image's block of channels. */
 typedef struct QnPoolFns {
-    void (*max)(const QnPool *p, const float *x, float *y, int64_t unit, float *scratch);
-    void (*max_grad)(const QnPool *p, const float *dy, const float *x, float *dx, int64_t unit,
+    void (*max)(const QnPool *p, const void *x, void *y, int64_t unit, float *scratch);
+    void (*max_grad)(const QnPool *p, const void *dy, const void *x, void *dx, int64_t unit,
                      float *scratch);
-    void (*avg)(const QnPool *p, const float *x, float *y, int64_t unit, float *scratch);
-    void (*avg_grad)(const QnPool *p, const float *dy, float *dx, int64_t unit, float *scratch);
+    void (*avg)(const QnPool *p, const void *x, void *y, int64_t unit, float *scratch);
+    void (*avg_grad)(const QnPool *p, const void *dy, void *dx, int64_t unit, float *scratch);
 } QnPoolFns;
 
 #define QN_X(name) extern const QnPoolFns qn_pool_fns_##name;
@@ -39,9 +42,17 @@ static inline int64_t qn_pool_out(const QnPool *p)
     return p->w.out[0] * p->w.out[1] * p->w.out[2];
 }
 
+static inline bool qn_pool_is_half(const QnPool *p)
+{
+    return p->dtype != QN_DTYPE_F32;
+}
+
 static inline int64_t qn_pool_channels(const QnPool *p)
 {
-    return p->plain ? QN_POOL_PLAIN_CHANNELS : QN_POOL_CHANNELS;
+    int64_t most = p->plain              ? QN_POOL_PLAIN_CHANNELS
+                   : qn_pool_is_half(p) ? QN_POOL_HALF_CHANNELS
+                                        : QN_POOL_CHANNELS;
+    return QN_MIN(most, QN_MAX(p->c, 1));
 }
 
 static inline int64_t qn_pool_blocks(const QnPool *p)
@@ -49,11 +60,20 @@ static inline int64_t qn_pool_blocks(const QnPool *p)
     return (p->c + qn_pool_channels(p) - 1) / qn_pool_channels(p);
 }
 
-/* Floats of scratch that a worker needs: two tensors of the input's size and one of the output's.
- */
+/* Floats of a unit's channels that are widened, but not yet turned. */
+static inline int64_t qn_pool_unturned(const QnPool *p)
+{
+    bool both = p->plain && qn_pool_is_half(p);
+    return both ? QN_MAX(qn_pool_in(p), qn_pool_out(p)) * qn_pool_channels(p) : 0;
+}
+
+/* Floats of scratch that a worker needs: those, two tensors of the input's size and one of the
+ * output's. */
 static inline int64_t qn_pool_scratch(const QnPool *p)
 {
-    return p->plain ? (2 * qn_pool_in(p) + qn_pool_out(p)) * QN_POOL_PLAIN_CHANNELS : 0;
+    bool copies = p->plain || qn_pool_is_half(p);
+    int64_t tensors = copies ? (2 * qn_pool_in(p) + qn_pool_out(p)) * qn_pool_channels(p) : 0;
+    return qn_pool_unturned(p) + tensors;
 }
 
 #endif

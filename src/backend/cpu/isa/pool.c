@@ -263,29 +263,83 @@ static Unit unit_of(const QnPool *p, int64_t unit)
     return u;
 }
 
-/* The unit's pixels to read: in place, or turned into *scratch, which moves on. */
-static Image image_in(const Unit *u, const float *x, int64_t pixels, float **scratch)
+/* Where an image of 16 bits begins. */
+static char *half_at(const Unit *u, char *x, int64_t pixels)
+{
+    int64_t first = u->image * u->all * pixels + (u->plain ? u->first * pixels : u->first);
+    return x + (size_t)first * sizeof(uint16_t);
+}
+
+/* Rows of n, in tensors of 16 bits `step` apart. */
+static void widen_rows(const QnPool *p, const char *x, int64_t step, float *to, int64_t rows,
+                       int64_t n)
+{
+    if (step == n) {
+        p->convert->to_f32(p->dtype, x, to, rows * n);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        p->convert->to_f32(p->dtype, x + (size_t)(i * step) * sizeof(uint16_t), to + i * n, n);
+}
+
+static void narrow_rows(const QnPool *p, const float *from, char *y, int64_t step, int64_t rows,
+                        int64_t n)
+{
+    if (step == n) {
+        p->convert->from_f32(p->dtype, from, y, rows * n);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        p->convert->from_f32(p->dtype, from + i * n, y + (size_t)(i * step) * sizeof(uint16_t), n);
+}
+
+/* What a unit works with: *next is its free scratch, `unturned` the part for what is not yet turned. */
+typedef struct Scratch {
+    float *unturned, *next;
+} Scratch;
+
+static Scratch scratch_of(const QnPool *p, float *scratch)
+{
+    return (Scratch){ scratch, scratch + qn_pool_unturned(p) };
+}
+
+static Image image_new(const Unit *u, int64_t pixels, Scratch *s)
+{
+    Image i = { s->next, u->c };
+    s->next += pixels * u->c;
+    return i;
+}
+
+/* The unit's pixels to read: in place, or turned or widened into scratch. */
+static Image image_in(const QnPool *p, const Unit *u, const void *x, int64_t pixels, Scratch *s)
 {
     union {
-        const float *given;
-        float *read_only;
-    } start = { x + (u->image * u->all + (u->plain ? u->first : 0)) * pixels };
-    if (!u->plain)
-        return (Image){ start.read_only + u->first, u->all };
-    Image i = { *scratch, u->c };
-    qn_turn(start.given, pixels, u->c, pixels, i.at, u->c);
-    *scratch += pixels * u->c;
+        const void *given;
+        void *read_only;
+    } start = { x };
+    const float *planes = (const float *)x + (u->image * u->all + u->first) * pixels;
+    if (!u->plain && !qn_pool_is_half(p))
+        return (Image){ (float *)start.read_only + u->image * u->all * pixels + u->first, u->all };
+    Image i = image_new(u, pixels, s);
+    if (qn_pool_is_half(p)) {
+        const char *half = half_at(u, start.read_only, pixels);
+        if (!u->plain) {
+            widen_rows(p, half, u->all, i.at, pixels, u->c);
+            return i;
+        }
+        widen_rows(p, half, pixels, s->unturned, u->c, pixels);
+        planes = s->unturned;
+    }
+    qn_turn(planes, pixels, u->c, pixels, i.at, u->c);
     return i;
 }
 
 /* The unit's pixels to write, later given back by image_end. */
-static Image image_out(const Unit *u, float *y, int64_t pixels, float **scratch)
+static Image image_out(const QnPool *p, const Unit *u, void *y, int64_t pixels, Scratch *s)
 {
-    if (!u->plain)
-        return (Image){ y + u->image * u->all * pixels + u->first, u->all };
-    Image i = { *scratch, u->c };
-    *scratch += pixels * u->c;
-    return i;
+    if (u->plain || qn_pool_is_half(p))
+        return image_new(u, pixels, s);
+    return (Image){ (float *)y + u->image * u->all * pixels + u->first, u->all };
 }
 
 static void image_clear(const Unit *u, const Image *i, int64_t pixels)
@@ -294,58 +348,70 @@ static void image_clear(const Unit *u, const Image *i, int64_t pixels)
         memset(i->at + k * i->step, 0, (size_t)u->c * sizeof(float));
 }
 
-static void image_end(const Unit *u, const Image *i, float *y, int64_t pixels)
+static void image_end(const QnPool *p, const Unit *u, const Image *i, void *y, int64_t pixels,
+                      const Scratch *s)
 {
+    bool half = qn_pool_is_half(p);
+    float *planes = half ? s->unturned : (float *)y + (u->image * u->all + u->first) * pixels;
     if (u->plain)
-        qn_turn(i->at, i->step, pixels, u->c, y + (u->image * u->all + u->first) * pixels, pixels);
+        qn_turn(i->at, i->step, pixels, u->c, planes, pixels);
+    if (half && u->plain)
+        narrow_rows(p, planes, half_at(u, y, pixels), pixels, u->c, pixels);
+    else if (half)
+        narrow_rows(p, i->at, half_at(u, y, pixels), u->all, pixels, u->c);
 }
 
-static void pool_max(const QnPool *p, const float *x, float *y, int64_t unit, float *scratch)
+/* One tensor from another by windows. */
+QN_INLINE void forward(const QnPool *p, const void *x, void *y, int64_t unit, float *scratch,
+                       WindowFn *fn)
 {
     Unit u = unit_of(p, unit);
+    Scratch s = scratch_of(p, scratch);
     Walk k = { .p = p, .c = u.c };
-    k.in = image_in(&u, x, qn_pool_in(p), &scratch);
-    k.out = image_out(&u, y, qn_pool_out(p), &scratch);
-    walk(&k, max_window);
-    image_end(&u, &k.out, y, qn_pool_out(p));
+    k.in = image_in(p, &u, x, qn_pool_in(p), &s);
+    k.out = image_out(p, &u, y, qn_pool_out(p), &s);
+    walk(&k, fn);
+    image_end(p, &u, &k.out, y, qn_pool_out(p), &s);
 }
 
-static void pool_avg(const QnPool *p, const float *x, float *y, int64_t unit, float *scratch)
+static void pool_max(const QnPool *p, const void *x, void *y, int64_t unit, float *scratch)
 {
-    Unit u = unit_of(p, unit);
-    Walk k = { .p = p, .c = u.c };
-    k.in = image_in(&u, x, qn_pool_in(p), &scratch);
-    k.out = image_out(&u, y, qn_pool_out(p), &scratch);
-    walk(&k, avg_window);
-    image_end(&u, &k.out, y, qn_pool_out(p));
+    forward(p, x, y, unit, scratch, max_window);
 }
 
-static void pool_max_grad(const QnPool *p, const float *dy, const float *x, float *dx, int64_t unit,
+static void pool_avg(const QnPool *p, const void *x, void *y, int64_t unit, float *scratch)
+{
+    forward(p, x, y, unit, scratch, avg_window);
+}
+
+static void pool_max_grad(const QnPool *p, const void *dy, const void *x, void *dx, int64_t unit,
                           float *scratch)
 {
     Unit u = unit_of(p, unit);
+    Scratch s = scratch_of(p, scratch);
     Walk k = { .p = p, .c = u.c };
-    k.in = image_in(&u, x, qn_pool_in(p), &scratch);
-    k.out = image_in(&u, dy, qn_pool_out(p), &scratch);
-    k.other = image_out(&u, dx, qn_pool_in(p), &scratch);
+    k.in = image_in(p, &u, x, qn_pool_in(p), &s);
+    k.out = image_in(p, &u, dy, qn_pool_out(p), &s);
+    k.other = image_out(p, &u, dx, qn_pool_in(p), &s);
     if (tiles_exactly(p)) {
         walk(&k, max_grad_window_alone);
     } else {
         image_clear(&u, &k.other, qn_pool_in(p));
         walk(&k, max_grad_window);
     }
-    image_end(&u, &k.other, dx, qn_pool_in(p));
+    image_end(p, &u, &k.other, dx, qn_pool_in(p), &s);
 }
 
-static void pool_avg_grad(const QnPool *p, const float *dy, float *dx, int64_t unit, float *scratch)
+static void pool_avg_grad(const QnPool *p, const void *dy, void *dx, int64_t unit, float *scratch)
 {
     Unit u = unit_of(p, unit);
+    Scratch s = scratch_of(p, scratch);
     Walk k = { .p = p, .c = u.c };
-    k.out = image_in(&u, dy, qn_pool_out(p), &scratch);
-    k.other = image_out(&u, dx, qn_pool_in(p), &scratch);
+    k.out = image_in(p, &u, dy, qn_pool_out(p), &s);
+    k.other = image_out(p, &u, dx, qn_pool_in(p), &s);
     image_clear(&u, &k.other, qn_pool_in(p));
     walk(&k, avg_grad_window);
-    image_end(&u, &k.other, dx, qn_pool_in(p));
+    image_end(p, &u, &k.other, dx, qn_pool_in(p), &s);
 }
 
 const QnPoolFns QN_ISA_NAME(qn_pool_fns) = {
