@@ -43,6 +43,29 @@ static QnValue *transformer(QnNet *net)
     return qn_reshape(net->g, qn_nn_gpt2(net, x, &spec), &QN_SHAPE((QnDim)32 * 64, 65));
 }
 
+/* As the demo's: pools and their gradients hold the peak. */
+static QnValue *pooled(QnNet *net)
+{
+    QnValue *x = qn_input(net->g, "x", QN_DTYPE_F32, &QN_SHAPE(32, 1, 28, 28));
+    for (int i = 0; i < 2; i++) {
+        QnConvSpec conv = { .out = 16 << i, .kernel = 3, .pad = 1 };
+        char name[16];
+        snprintf(name, sizeof name, "conv_%d", i);
+        x = qn_nn_conv(net, name, x, &conv);
+        snprintf(name, sizeof name, "norm_%d", i);
+        x = qn_relu(net->g, qn_nn_batch_norm(net, name, x));
+        x = qn_max_pool(net->g, x, &(QnPoolAttr){ .kernel = { 2, { 2, 2 } } });
+    }
+    return qn_nn_linear(net, "out", qn_reshape(net->g, x, &QN_SHAPE(32, 1568)), 10, true);
+}
+
+/* The scores of many words are most of what there is. */
+static QnValue *wordy(QnNet *net)
+{
+    QnValue *x = qn_input(net->g, "x", QN_DTYPE_F32, &QN_SHAPE(1024, 16));
+    return qn_nn_linear(net, "words", x, 2000, false);
+}
+
 typedef struct Need {
     int64_t live_bytes; /* of values, as passes count them */
     QnPlanMemory memory;
@@ -103,8 +126,10 @@ static void check_half(const char *name, QnValue *(*model)(QnNet *net))
                       (double)half.memory.arena_bytes / 0x1p20,
                       (double)full.memory.arena_bytes / 0x1p20);
         assert_true((double)half.live_bytes < 0.54 * (double)full.live_bytes);
-        /* what kernels of the CPU take beside that is theirs: scratch for wider copies */
-        assert_true(half.memory.arena_bytes < full.memory.arena_bytes);
+        /* what kernels of the CPU take beside that is theirs, wider copies of a part at a time; but
+         * convolutions of f16, which the library refuses, widen all */
+        double most = i && model == convolutional ? 1 : 0.57;
+        assert_true((double)half.memory.arena_bytes < most * (double)full.memory.arena_bytes);
     }
 }
 
@@ -112,6 +137,18 @@ static void test_convolutional_halves(void **state)
 {
     (void)state;
     check_half("resnet", convolutional);
+}
+
+static void test_pools_halve(void **state)
+{
+    (void)state;
+    check_half("pools", pooled);
+}
+
+static void test_scores_halve(void **state)
+{
+    (void)state;
+    check_half("scores", wordy);
 }
 
 static void test_transformer_halves(void **state)

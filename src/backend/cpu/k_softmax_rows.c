@@ -1,7 +1,6 @@
-/* softmax, log_softmax, cross_entropy, its gradient and both in one, in f32, to which 16-bit
- * tensors are widened. Rows whose elements are not adjacent are gathered into the worker's scratch
- * memory.
- */
+/* softmax, log_softmax, cross_entropy, its gradient and both in one, in f32. Rows of 16 bits, and
+ * those whose elements are not adjacent, are brought into the worker's scratch memory. */
+#include "backend/cpu/convert.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/rows.h"
 #include "backend/cpu/stream.h"
@@ -16,6 +15,9 @@ enum { GRAIN = 4096 }; /* elements of a work unit at least */
 
 typedef struct RowState {
     const QnRowFns *fns;
+    const QnConvertFns *convert;
+    QnDtype dtype;                     /* of rows */
+    bool half;                         /* it has 16 bits */
     QnStreamFn *stream;                /* of what is written, or NULL */
     int64_t n, inner, rows, unit_rows; /* row r lies at r / inner * n * inner + r % inner */
     int64_t scratch;                   /* floats a worker */
@@ -30,6 +32,20 @@ static const char *rows_accepts(const QnNode *n, const QnKernelEnv *env)
     return why ? why : qn_widen_refuses(n);
 }
 
+/* Where the rows are among the inputs: before a loss's labels. */
+static int rows_in(const QnNode *n)
+{
+    return n->n_in > 1 ? n->n_in - 2 : 0;
+}
+
+/* Operands that are not widened as a whole: rows of 16 bits, read and written. */
+static unsigned kept(const QnNode *n)
+{
+    bool writes = n->out[0].type.dtype == n->in[rows_in(n)]->type.dtype &&
+                  n->op != &qn_op_cross_entropy;
+    return 1u << rows_in(n) | (writes ? 1u << n->n_in : 0);
+}
+
 static QnStatus state_new(QnPrepared *p, const QnShape *x, int axis, RowState **out)
 {
     RowState *s = p->state = qn_alloc(sizeof *s);
@@ -37,6 +53,9 @@ static QnStatus state_new(QnPrepared *p, const QnShape *x, int axis, RowState **
         return QN_ENOMEM;
     QnRows r = qn_util_rows(x, axis);
     s->fns = qn_rows_find(p->env->isa);
+    s->convert = qn_convert_find(p->env->isa);
+    s->dtype = p->node->in[rows_in(p->node)]->type.dtype;
+    s->half = s->dtype != QN_DTYPE_F32;
     s->stream = qn_stream_for(p->env->isa, (size_t)qn_type_bytes(&p->node->out[0].type));
     s->n = r.n;
     s->inner = r.inner;
@@ -44,7 +63,7 @@ static QnStatus state_new(QnPrepared *p, const QnShape *x, int axis, RowState **
     s->unit_rows = QN_MAX(1, GRAIN / QN_MAX(r.n, 1));
     s->scratch = (2 * r.n + 15) / 16 * 16;
     p->workspace_bytes = (size_t)(s->scratch * p->env->n_threads) * sizeof(float);
-    qn_widen_prepare(p);
+    qn_widen_prepare_but(p, kept(p->node));
     *out = s;
     return QN_OK;
 }
@@ -62,7 +81,7 @@ static QnStatus loss_prepare(QnPrepared *p)
 {
     const QnNode *n = p->node;
     RowState *s;
-    QN_TRY(state_new(p, &n->in[n->n_in - 2]->type.shape, 1, &s));
+    QN_TRY(state_new(p, &n->in[rows_in(n)]->type.shape, 1, &s));
     s->even = (float)*(const double *)qn_cpu_attr(n, "label_smoothing");
     s->ignore = *(const int64_t *)qn_cpu_attr(n, "ignore_index");
     return QN_OK;
@@ -76,10 +95,12 @@ static void rows_fini(QnPrepared *p)
 typedef struct RowRun {
     const RowState *s;
     const QnOp *op;
-    const float *x, *dy;
+    const void *x;
+    const float *dy;
     const void *labels;
     QnDtype label_type;
-    float *y, *loss, *weight, *scratch; /* each NULL where the operator has none */
+    void *y; /* this and the next two: NULL where the operator has none */
+    float *loss, *weight, *scratch;
 } RowRun;
 
 static int64_t label_at(const RowRun *r, int64_t row)
@@ -117,6 +138,34 @@ static void run_row(const RowRun *r, int64_t row, const float *x, float *y, floa
         run_loss(r, row, x, y, scratch);
 }
 
+/* The row from element `at` on, into `own`. */
+static void load_row(const RowState *s, const void *x, int64_t at, float *own, float *scratch)
+{
+    const uint16_t *half = (const uint16_t *)x + at;
+    uint16_t *packed = (void *)scratch;
+    if (!s->half) {
+        for (int64_t i = 0; i < s->n; i++)
+            own[i] = ((const float *)x)[at + i * s->inner];
+        return;
+    }
+    for (int64_t i = 0; s->inner > 1 && i < s->n; i++)
+        packed[i] = half[i * s->inner];
+    s->convert->to_f32(s->dtype, s->inner > 1 ? packed : half, own, s->n);
+}
+
+static void store_row(const RowState *s, const float *own, void *y, int64_t at, float *scratch)
+{
+    uint16_t *half = (uint16_t *)y + at, *packed = (void *)scratch;
+    if (!s->half) {
+        for (int64_t i = 0; i < s->n; i++)
+            ((float *)y)[at + i * s->inner] = own[i];
+        return;
+    }
+    s->convert->from_f32(s->dtype, own, s->inner > 1 ? packed : half, s->n);
+    for (int64_t i = 0; s->inner > 1 && i < s->n; i++)
+        half[i * s->inner] = packed[i];
+}
+
 static void rows_unit(void *ctx, int worker, int64_t unit)
 {
     const RowRun *r = ctx;
@@ -126,20 +175,21 @@ static void rows_unit(void *ctx, int worker, int64_t unit)
     int64_t end = QN_MIN((unit + 1) * s->unit_rows, s->rows);
     for (int64_t row = unit * s->unit_rows; row < end; row++) {
         int64_t at = row / s->inner * s->n * s->inner + row % s->inner;
-        if (s->inner == 1 && s->stream && wide && r->y != r->x) {
-            run_row(r, row, r->x + at, own, scratch);
-            s->stream(own, r->y + at, (size_t)s->n * sizeof(float));
+        if (s->inner > 1 || s->half) {
+            load_row(s, r->x, at, own, scratch);
+            run_row(r, row, own, own, scratch);
+            if (wide)
+                store_row(s, own, r->y, at, scratch);
             continue;
         }
-        if (s->inner == 1) {
-            run_row(r, row, r->x + at, wide ? r->y + at : NULL, scratch);
-            continue;
+        const float *x = (const float *)r->x + at;
+        float *y = wide ? (float *)r->y + at : NULL;
+        if (s->stream && wide && y != x) {
+            run_row(r, row, x, own, scratch);
+            s->stream(own, y, (size_t)s->n * sizeof(float));
+        } else {
+            run_row(r, row, x, y, scratch);
         }
-        for (int64_t i = 0; i < s->n; i++)
-            own[i] = r->x[at + i * s->inner];
-        run_row(r, row, own, own, scratch);
-        for (int64_t i = 0; wide && i < s->n; i++)
-            r->y[at + i * s->inner] = own[i];
     }
     qn_stream_end();
 }
@@ -157,7 +207,7 @@ static QnStatus softmax_f32(const QnPrepared *p, const void *const *in, void *co
 static QnStatus softmax_run(const QnPrepared *p, const void *const *in, void *const *out,
                             void *workspace)
 {
-    return qn_widen_run(p, in, out, workspace, softmax_f32);
+    return qn_widen_run_but(p, in, out, workspace, kept(p->node), softmax_f32);
 }
 
 /* The labels are checked before anything is written. */
@@ -166,7 +216,7 @@ static QnStatus loss_f32(const QnPrepared *p, const void *const *in, void *const
 {
     const RowState *s = p->state;
     const QnNode *n = p->node;
-    int x = n->n_in - 2; /* behind dy, where a gradient is wanted */
+    int x = rows_in(n); /* behind dy, where a gradient is wanted */
     QnLossRows rows = { s->rows, s->n, s->inner };
     RowRun r = { .s = s, .op = n->op, .x = in[x], .labels = in[x + 1] };
     r.label_type = n->in[x + 1]->type.dtype;
@@ -184,7 +234,7 @@ static QnStatus loss_f32(const QnPrepared *p, const void *const *in, void *const
 static QnStatus loss_run(const QnPrepared *p, const void *const *in, void *const *out,
                          void *workspace)
 {
-    return qn_widen_run(p, in, out, workspace, loss_f32);
+    return qn_widen_run_but(p, in, out, workspace, kept(p->node), loss_f32);
 }
 
 static const char *loss_accepts(const QnNode *n, const QnKernelEnv *env)
