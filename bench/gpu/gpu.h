@@ -23,6 +23,8 @@ typedef struct Result {
     double ns;        /* of one run; 0: not timed */
     double share;     /* of the limit that binds it; NaN: none */
     double first_s;   /* from an empty graph to the end of the first run; NaN: not told */
+    double flops;     /* of one run, as MFU counts them; 0: not told */
+    int64_t params;   /* of a net; 0: none */
     char note[200], goal[64];
     bool failed;
 } Result;
@@ -46,6 +48,8 @@ QnStatus bench_report(Bench *b, const Result *r);
 QnStatus bench_report_failure(Bench *b, const char *part, const char *name);
 void bench_heading(const char *part);
 QnStatus bench_write_json(const Bench *b, const char *path);
+/* FLOP/s that MFU is of. */
+double bench_peak(const Bench *b);
 /* Whether the row is to be run: by its name, and as long as there is time. */
 bool bench_wants(const Bench *b, const char *name);
 
@@ -73,7 +77,9 @@ QnStatus made_begin(Made *m);
 /* An input that keeps its content: floats are drawn from [lo, hi), the rest from lo..hi. */
 QnValue *made_data(Made *m, const char *name, QnDtype dtype, const QnShape *s, double lo,
                    double hi);
-/* Passes, states, plan, and the first run. */
+/* Passes, states and plan. Inputs hold nothing yet: without a run, they are written first. */
+QnStatus made_plan(Bench *b, Made *m, bool no_capture);
+/* The same, and the first run. */
 QnStatus made_finish(Bench *b, Made *m, bool no_capture);
 void made_free(Made *m);
 /* Best time of one run, all of it; *host: of the calls alone, before the device is done. */
@@ -82,6 +88,7 @@ QnStatus made_time(Bench *b, Made *m, double seconds, double *ns, double *host);
 const char *made_how(const Made *m);
 /* What all steps do and move; `products`: only matrix products, convolutions and attention. */
 QnCost made_cost(const Made *m, bool products);
+bool made_is_product(const char *op);
 QnStatus bench_wait(Bench *b);
 
 /* ---- the rows ---- */

@@ -68,7 +68,7 @@ static QnStatus fill_whole(Bench *b, Made *m, const Whole *r)
     return st;
 }
 
-QnStatus made_finish(Bench *b, Made *m, bool no_capture)
+QnStatus made_plan(Bench *b, Made *m, bool no_capture)
 {
     QnPipelineOptions o = qn_device_passes(b->device);
     o.keep_inputs = true; /* a sample has values for those too that only a gradient reads */
@@ -83,7 +83,12 @@ QnStatus made_finish(Bench *b, Made *m, bool no_capture)
         QN_TRY(qn_store_fill(m->store, 1));
     for (int i = 0; i < m->n_whole; i++)
         QN_TRY(fill_whole(b, m, &m->whole[i]));
-    QN_TRY(qn_plan_new(m->g, b->device, m->store, &how, &m->plan));
+    return qn_plan_new(m->g, b->device, m->store, &how, &m->plan);
+}
+
+QnStatus made_finish(Bench *b, Made *m, bool no_capture)
+{
+    QN_TRY(made_plan(b, m, no_capture));
     QN_TRY(qn_plan_run(m->plan));
     QN_TRY(bench_wait(b));
     m->first_s = (double)(qn_clock_ns() - m->begin_ns) * 1e-9;
@@ -116,7 +121,7 @@ const char *made_how(const Made *m)
                                                  : "one by one";
 }
 
-static bool is_product(const char *op)
+bool made_is_product(const char *op)
 {
     return !strncmp(op, "matmul", 6) || !strncmp(op, "conv", 4) || !strncmp(op, "attention", 9);
 }
@@ -126,7 +131,7 @@ QnCost made_cost(const Made *m, bool products)
     QnCost all = { 0 };
     for (int64_t i = 0; i < qn_plan_n_steps(m->plan); i++) {
         QnPlanStep s = qn_plan_step(m->plan, i);
-        if (products && !is_product(s.node->op->name))
+        if (products && !made_is_product(s.node->op->name))
             continue;
         all.flops += s.cost.flops;
         all.bytes_read += s.cost.bytes_read;

@@ -14,14 +14,16 @@ static const QnOptim adamw = {
     .name = "adamw", .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1
 };
 
+enum { WORDS_OF_CUT = 1000 };
+
 /* One size of a net: length is of an image's side, or tokens. layers 0: all, and the whole
- * vocabulary; else so many, and 1,000 words. */
+ * vocabulary; else so many, and WORDS_OF_CUT words. */
 typedef struct Size {
     int64_t batch, length, layers;
 } Size;
 
 typedef struct Net {
-    const char *name;
+    const char *name, *of_cut; /* of_cut: where layers are left out */
     bool trains, images;
     /* The model's scores (rows, classes). */
     QnValue *(*build)(Made *m, QnNet *net, const Size *s, int64_t *classes);
@@ -50,7 +52,7 @@ static QnValue *gpt2(Made *m, QnNet *net, const Size *s, int64_t *classes)
     if (!qn_nn_gpt2_size("small", &spec))
         return qn_graph_poison(m->g);
     spec.layers = s->layers ? s->layers : spec.layers;
-    spec.vocab = *classes = s->layers ? 1000 : spec.vocab;
+    spec.vocab = *classes = s->layers ? WORDS_OF_CUT : spec.vocab;
     QnValue *y = qn_nn_gpt2(net, tokens(m, s, spec.vocab), &spec);
     return qn_reshape(m->g, y, &QN_SHAPE(s->batch * s->length, spec.vocab));
 }
@@ -76,7 +78,8 @@ static QnValue *bert(Made *m, QnNet *net, const Size *s, int64_t *classes)
 {
     enum { WIDTH = 768, WINDOW = 512 };
     QnInitSpec init = { QN_INIT_KIND_NORMAL, 0, 0, 0.02 };
-    int64_t vocab = *classes = s->layers ? 1000 : 30522, layers = s->layers ? s->layers : 12;
+    int64_t vocab = *classes = s->layers ? WORDS_OF_CUT : 30522;
+    int64_t layers = s->layers ? s->layers : 12;
     QnValue *table;
     QnValue *places = qn_arange(m->g, 0, 1, s->length, QN_DTYPE_I64);
     QnValue *x = qn_nn_embedding(net, "word", tokens(m, s, vocab), vocab, WIDTH, &table);
@@ -91,6 +94,11 @@ static QnValue *bert(Made *m, QnNet *net, const Size *s, int64_t *classes)
 }
 
 /* ---- graphs ---- */
+
+typedef struct Counts {
+    int64_t classes, params;
+    double flops; /* of one run, as MFU counts them */
+} Counts;
 
 /* As sessions do it: another graph with the same parameters and results. */
 static QnStatus mix_precision(Made *m, QnNet *net, QnValue **result, QnValue **loss)
@@ -112,16 +120,38 @@ static QnStatus mix_precision(Made *m, QnNet *net, QnValue **result, QnValue **l
     return QN_OK;
 }
 
-static QnStatus build_in(Bench *b, Made *m, const Net *what, const Size *s, QnNet *net,
-                         int64_t *classes)
+/* What MFU counts: the products of the forward as the model is written, thrice for a training
+ * step, whatever the plan does beside them or again. bench/peers/torch_gpu.py counts by the same
+ * rule. */
+static double flops_of(const QnGraph *g, bool trains)
 {
-    QnValue *y = what->build(m, net, s, classes), *loss = NULL;
+    double flops = 0;
+    QN_GRAPH_EACH(g, n)
+    {
+        flops += made_is_product(n->op->name) ? qn_cost_of(n).flops : 0;
+    }
+    return trains ? 3 * flops : flops;
+}
+
+static int64_t count_params(const QnNet *net)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < net->n_params; i++)
+        n += qn_shape_count(&net->params[i].state->type.shape);
+    return n;
+}
+
+static QnStatus build_in(Bench *b, Made *m, const Net *what, const Size *s, QnNet *net, Counts *c)
+{
+    QnValue *y = what->build(m, net, s, &c->classes), *loss = NULL;
     if (what->trains && !qn_value_is_poison(y)) {
         QnShape labels = QN_SHAPE(y->type.shape.dim[0]);
-        QnValue *t = made_data(m, "y", QN_DTYPE_I64, &labels, 0, (double)*classes - 1);
+        QnValue *t = made_data(m, "y", QN_DTYPE_I64, &labels, 0, (double)c->classes - 1);
         loss = qn_cross_entropy(m->g, y, t, 0, -100, QN_REDUCTION_MEAN);
     }
     QN_TRY(qn_graph_check(m->g));
+    c->flops = flops_of(m->g, what->trains);
+    c->params = count_params(net);
     if (!b->o.fp32)
         QN_TRY(mix_precision(m, net, &y, &loss));
     if (!what->trains)
@@ -133,11 +163,11 @@ static QnStatus build_in(Bench *b, Made *m, const Net *what, const Size *s, QnNe
 }
 
 /* Up to the gradients and updates, before it is planned. */
-static QnStatus build(Bench *b, Made *m, const Net *what, const Size *s, int64_t *classes)
+static QnStatus build(Bench *b, Made *m, const Net *what, const Size *s, Counts *c)
 {
     QN_TRY(made_begin(m));
     QnNet *net = qn_net_new(m->g, what->trains);
-    QnStatus st = net ? build_in(b, m, what, s, net, classes) : QN_ENOMEM;
+    QnStatus st = net ? build_in(b, m, what, s, net, c) : QN_ENOMEM;
     qn_net_free(net);
     return st;
 }
@@ -169,26 +199,35 @@ static QnStatus check(const Bench *b, const Made *m, const Net *what, int64_t cl
     return QN_OK;
 }
 
-static QnStatus report(Bench *b, Made *m, const Net *what, const Size *s)
+static void describe(const Net *what, const Size *s, char name[64])
 {
-    double ns, host, peak = b->o.peak > 0 ? b->o.peak : b->product[!b->o.fp32];
-    char name[64];
-    int n = snprintf(name, sizeof name, "%s %lldx%lld", what->name, (long long)s->batch,
-                     (long long)s->length);
+    long long batch = (long long)s->batch, length = (long long)s->length;
     if (s->layers)
-        snprintf(name + n, sizeof name - (size_t)n, " of %lld layers", (long long)s->layers);
+        snprintf(name, 64, "%s %lldx%lld, %lld layer%s, %d words", what->of_cut, batch, length,
+                 (long long)s->layers, s->layers > 1 ? "s" : "", WORDS_OF_CUT);
+    else
+        snprintf(name, 64, "%s %lldx%lld", what->name, batch, length);
+}
+
+static QnStatus report(Bench *b, Made *m, const Net *what, const Size *s, const Counts *c)
+{
+    double ns, host, peak = bench_peak(b);
+    char name[64];
+    describe(what, s, name);
     QN_TRY(made_time(b, m, b->o.quick ? b->o.seconds : 5 * b->o.seconds, &ns, &host));
     Result r = bench_result("nets", name);
-    double products = made_cost(m, true).flops / (ns * 1e-9);
     r.ns = ns;
+    r.flops = c->flops;
+    r.params = c->params;
     r.unit = what->images ? "img/s" : "tokens/s";
     r.rate = (double)(what->images ? s->batch : s->batch * s->length) / (ns * 1e-9);
-    r.share = peak > 0 ? products / peak : NAN;
+    r.share = peak > 0 ? c->flops / (ns * 1e-9) / peak : NAN;
     r.first_s = m->first_s;
     snprintf(r.note, sizeof r.note, "MFU; first %s %.2f s; %lld launches, %s",
              what->trains ? "step" : "run", m->first_s, (long long)qn_plan_n_steps(m->plan),
              made_how(m));
-    snprintf(r.goal, sizeof r.goal, "%s", what->goal);
+    if (s == what->sizes) /* goals are of whole nets and large batches */
+        snprintf(r.goal, sizeof r.goal, "%s", what->goal);
     return bench_report(b, &r);
 }
 
@@ -196,15 +235,15 @@ static QnStatus report(Bench *b, Made *m, const Net *what, const Size *s)
 static QnStatus run_size(Bench *b, const Net *what, const Size *s, bool last, bool *fits)
 {
     Made m = { 0 };
-    int64_t classes = 0;
-    QnStatus st = build(b, &m, what, s, &classes);
+    Counts c = { 0 };
+    QnStatus st = build(b, &m, what, s, &c);
     *fits = st != QN_OK || last || has_time(b, &m);
     if (st == QN_OK && *fits)
         st = made_finish(b, &m, false);
     if (st == QN_OK && *fits)
-        st = check(b, &m, what, classes);
+        st = check(b, &m, what, c.classes);
     if (st == QN_OK && *fits)
-        st = report(b, &m, what, s);
+        st = report(b, &m, what, s, &c);
     made_free(&m);
     *fits &= st != QN_ENOMEM || last;
     return *fits ? st : QN_OK;
@@ -223,6 +262,7 @@ static QnStatus run_net(Bench *b, const Net *what)
 
 static const Net nets[] = {
     { "GPT-2 124M training",
+      "GPT-2 training",
       true,
       false,
       gpt2,
@@ -237,6 +277,7 @@ static const Net nets[] = {
         { 1, 16, 1 } },
       "470k tokens/s on an H100, 1.1 x torch.compile, first step 5 s" },
     { "ResNet-50 training",
+      NULL,
       true,
       true,
       resnet50,
@@ -251,6 +292,7 @@ static const Net nets[] = {
         { 2, 32 } },
       "1.1 x torch.compile, first step 5 s" },
     { "BERT-base training",
+      "BERT training",
       true,
       false,
       bert,
@@ -265,6 +307,7 @@ static const Net nets[] = {
         { 1, 16, 1 } },
       "1.1 x torch.compile, first step 5 s" },
     { "ResNet-50 inference",
+      NULL,
       false,
       true,
       resnet50,
@@ -272,6 +315,7 @@ static const Net nets[] = {
       { { 1, 224 }, { 1, 64 }, { 1, 32 } },
       "1.1 x torch.compile" },
     { "ResNet-50 inference, batch",
+      NULL,
       false,
       true,
       resnet50,
@@ -279,6 +323,7 @@ static const Net nets[] = {
       { { 64, 224 }, { 16, 224 }, { 4, 224 }, { 4, 64 }, { 4, 32 } },
       "1.1 x torch.compile" },
     { "GPT-2 124M inference",
+      "GPT-2 inference",
       false,
       false,
       gpt2,
@@ -286,11 +331,28 @@ static const Net nets[] = {
       { { 1, 1024 }, { 1, 128 }, { 1, 16, 1 } },
       "1.1 x torch.compile" },
     { "GPT-2 124M inference, batch",
+      "GPT-2 inference, batch",
       false,
       false,
       gpt2,
       NULL,
       { { 64, 1024 }, { 64, 128 }, { 16, 128 }, { 4, 64 }, { 4, 16, 2 } },
+      "1.1 x torch.compile" },
+    { "BERT-base inference",
+      "BERT inference",
+      false,
+      false,
+      bert,
+      NULL,
+      { { 1, 512 }, { 1, 128 }, { 1, 16, 1 } },
+      "1.1 x torch.compile" },
+    { "BERT-base inference, batch",
+      "BERT inference, batch",
+      false,
+      false,
+      bert,
+      NULL,
+      { { 64, 512 }, { 64, 128 }, { 16, 128 }, { 4, 64 }, { 4, 16, 2 } },
       "1.1 x torch.compile" },
 };
 

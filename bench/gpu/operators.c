@@ -130,7 +130,7 @@ static QnStatus run_check(Bench *b, Made *m, const QnSample *s, const QnNode *re
     QnRng rng;
     QnStatus st = QN_OK;
     qn_rng_init(&rng, 3, 0);
-    QN_TRY(made_finish(b, m, true));
+    QN_TRY(made_plan(b, m, true));
     for (int i = 0; i < ref->n_in; i++) {
         if (ref->in[i])
             QN_TRY(draw(m, s, ref, i, &rng, d));

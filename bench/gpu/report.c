@@ -24,14 +24,19 @@ bool bench_wants(const Bench *b, const char *name)
 
 void bench_heading(const char *part)
 {
-    printf("\n%-34s %14s %10s %7s  %s\n", part, "rate", "time", "share", "");
+    printf("\n%-48s %14s %10s %7s  %s\n", part, "rate", "time", "share", "");
+}
+
+double bench_peak(const Bench *b)
+{
+    return b->o.peak > 0 ? b->o.peak : b->product[!b->o.fp32];
 }
 
 static void print_result(const Result *r)
 {
     char rate[QN_STR_NUMBER] = "-", time[QN_STR_NUMBER] = "-", share[16] = "";
     if (r->failed) {
-        printf("%-34s failed: %s\n", r->name, r->note);
+        printf("%-48s failed: %s\n", r->name, r->note);
         return;
     }
     if (r->rate > 0)
@@ -40,7 +45,7 @@ static void print_result(const Result *r)
         qn_str_duration(time, (int64_t)r->ns);
     if (!isnan(r->share))
         snprintf(share, sizeof share, "%.0f %%", r->share * 100);
-    printf("%-34s %14s %10s %7s  %s%s%s\n", r->name, rate, time, share, r->note,
+    printf("%-48s %14s %10s %7s  %s%s%s\n", r->name, rate, time, share, r->note,
            r->goal[0] ? "; goal: " : "", r->goal);
 }
 
@@ -76,6 +81,8 @@ static void put_result(QnJsonWriter *w, const Result *r)
     qn_json_put_double(w, "ns", r->ns);
     qn_json_put_double(w, "share", r->share);
     qn_json_put_double(w, "first_s", r->first_s);
+    qn_json_put_double(w, "flops", r->flops);
+    qn_json_put_int(w, "params", r->params);
     qn_json_put_string(w, "note", r->note);
     qn_json_put_string(w, "goal", r->goal);
     qn_json_close(w);
@@ -90,6 +97,8 @@ QnStatus bench_write_json(const Bench *b, const char *path)
     qn_json_put_string(&w, "device", b->o.device);
     qn_json_put_bool(&w, "quick", b->o.quick);
     qn_json_put_string(&w, "precision", b->o.fp32 ? "fp32" : "bf16");
+    qn_json_put_bool(&w, "computes", !b->device->backend->only_counts);
+    qn_json_put_double(&w, "peak", bench_peak(b));
     qn_json_key(&w, "rows");
     qn_json_open_array(&w);
     for (int64_t i = 0; i < b->n; i++)

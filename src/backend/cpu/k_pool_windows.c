@@ -1,5 +1,5 @@
-/* max_pool, avg_pool and their gradients in f32, to which 16-bit tensors are widened block by block,
- * in either layout. */
+/* max_pool, avg_pool and their gradients in f32, to which 16-bit tensors are widened block by
+ * block, in either layout. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/pool.h"
 #include "ops/ops.h"

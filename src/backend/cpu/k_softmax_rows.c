@@ -41,8 +41,8 @@ static int rows_in(const QnNode *n)
 /* Operands that are not widened as a whole: rows of 16 bits, read and written. */
 static unsigned kept(const QnNode *n)
 {
-    bool writes = n->out[0].type.dtype == n->in[rows_in(n)]->type.dtype &&
-                  n->op != &qn_op_cross_entropy;
+    bool writes =
+        n->out[0].type.dtype == n->in[rows_in(n)]->type.dtype && n->op != &qn_op_cross_entropy;
     return 1u << rows_in(n) | (writes ? 1u << n->n_in : 0);
 }
 

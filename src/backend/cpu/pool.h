@@ -49,7 +49,7 @@ static inline bool qn_pool_is_half(const QnPool *p)
 
 static inline int64_t qn_pool_channels(const QnPool *p)
 {
-    int64_t most = p->plain              ? QN_POOL_PLAIN_CHANNELS
+    int64_t most = p->plain             ? QN_POOL_PLAIN_CHANNELS
                    : qn_pool_is_half(p) ? QN_POOL_HALF_CHANNELS
                                         : QN_POOL_CHANNELS;
     return QN_MIN(most, QN_MAX(p->c, 1));

@@ -293,7 +293,8 @@ static void narrow_rows(const QnPool *p, const float *from, char *y, int64_t ste
         p->convert->from_f32(p->dtype, from + i * n, y + (size_t)(i * step) * sizeof(uint16_t), n);
 }
 
-/* What a unit works with: *next is its free scratch, `unturned` the part for what is not yet turned. */
+/* What a unit works with: *next is its free scratch, `unturned` the part for what is not yet
+ * turned. */
 typedef struct Scratch {
     float *unturned, *next;
 } Scratch;
