@@ -94,7 +94,8 @@ def cell(row, peak):
     if not row["rate"]:
         return "-"
     mfu = f" {row['flops'] / (row['ns'] * 1e-9) / peak:>4.0%}" if peak else ""
-    return f"{row['rate']:,.0f}{mfu}"
+    rate = row["rate"]
+    return (f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}") + mfu
 
 
 def notes(quern, peers):
