@@ -9,9 +9,13 @@
 
 /* Everything that device text is to run on. */
 static const int nvrtc_archs[] = { 75, 80, 86, 89, 90, 100, 120 };
+enum { nvrtc_optimised = 90 }; /* for which all of it is compiled and optimised: test_nvrtc.c */
+
+typedef enum NvrtcEffort { NVRTC_OPTIMISED, NVRTC_FAST } NvrtcEffort;
 
 typedef struct Nvrtc {
     void *lib;
+    bool has_fast; /* CUDA 13's takes --Ofast-compile, with which it needs a sixth of the time */
     int (*create)(void **p, const char *src, const char *name, int n, const char *const *headers,
                   const char *const *names);
     int (*compile)(void *p, int n, const char *const *options);
@@ -31,6 +35,17 @@ static inline void *nvrtc_symbol(const Nvrtc *nv, const char *name)
     if (!f)
         fail_msg("libnvrtc has no %s", name);
     return f;
+}
+
+static const char nvrtc_fast[] = "--Ofast-compile=max";
+
+static inline bool nvrtc_takes(const Nvrtc *nv, const char *option)
+{
+    void *p;
+    assert_int_equal(nv->create(&p, "", "empty", 0, NULL, NULL), 0);
+    bool ok = !nv->compile(p, 1, &option);
+    nv->destroy(&p);
+    return ok;
 }
 
 /* lib stays NULL where there is none. */
@@ -53,6 +68,7 @@ static inline void nvrtc_open(Nvrtc *nv)
     *(void **)&nv->destroy = nvrtc_symbol(nv, "nvrtcDestroyProgram");
     *(void **)&nv->count_archs = nvrtc_symbol(nv, "nvrtcGetNumSupportedArchs");
     *(void **)&nv->list_archs = nvrtc_symbol(nv, "nvrtcGetSupportedArchs");
+    nv->has_fast = nvrtc_takes(nv, nvrtc_fast);
 }
 
 static inline bool nvrtc_knows(const Nvrtc *nv, int arch)
@@ -69,18 +85,21 @@ static inline bool nvrtc_knows(const Nvrtc *nv, int arch)
 }
 
 /* Machine code for sm_<arch>, without a warning; *ptx (may be NULL) is to be freed. */
-static inline bool nvrtc_compile(const Nvrtc *nv, const char *text, QnDtype f, int arch, char **ptx)
+static inline bool nvrtc_compile(const Nvrtc *nv, const char *text, QnDtype f, int arch,
+                                 NvrtcEffort effort, char **ptx)
 {
     char target[32];
     const char *options[] = { target, "-DQN_DEVICE",
                               f == QN_DTYPE_F16    ? "-DQN_F16"
                               : f == QN_DTYPE_BF16 ? "-DQN_BF16"
-                                                   : "-DQN_F32" };
+                                                   : "-DQN_F32",
+                              nvrtc_fast };
+    int n_options = QN_COUNT(options) - !(effort == NVRTC_FAST && nv->has_fast);
     void *p;
     size_t n = 0;
     snprintf(target, sizeof target, "--gpu-architecture=sm_%d", arch);
     assert_int_equal(nv->create(&p, text, "batch", 0, NULL, NULL), 0);
-    int err = nv->compile(p, QN_COUNT(options), options);
+    int err = nv->compile(p, n_options, options);
     assert_int_equal(nv->log_bytes(p, &n), 0);
     bool ok = !err && n <= 1; /* the log is empty */
     if (n > 1) {

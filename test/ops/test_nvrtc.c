@@ -51,14 +51,14 @@ static void check(QnDtype f)
     QnStr text = { 0 };
     if (!nv.lib)
         skip_because("no libnvrtc");
-    if (!nvrtc_knows(&nv, 90))
-        skip_because("this libnvrtc does not know sm_90");
+    if (!nvrtc_knows(&nv, nvrtc_optimised))
+        skip_because("this libnvrtc does not know sm_%d", nvrtc_optimised);
     batch_collect(&b, f);
     qn_str_add(&text, qn_text_dialect);
     qn_str_add(&text, qn_str_text(&b.text));
     assert_ok(text.st);
     char *ptx = NULL;
-    assert_true(nvrtc_compile(&nv, qn_str_text(&text), f, 90, &ptx));
+    assert_true(nvrtc_compile(&nv, qn_str_text(&text), f, nvrtc_optimised, NVRTC_OPTIMISED, &ptx));
     assert_non_null(ptx);
     assert_int_equal(count_f64(&b, ptx), 0);
     print_message("%s: %lld samples compiled\n", qn_dtype_name(f), (long long)b.n);
@@ -151,7 +151,7 @@ static void check_model(bool gpt)
     assert_ok(text.st);
     assert_int_equal(refused, 0);
     assert_true(n_kernels > 5);
-    assert_true(nvrtc_compile(&nv, qn_str_text(&text), QN_DTYPE_F32, 89, NULL));
+    assert_true(nvrtc_compile(&nv, qn_str_text(&text), QN_DTYPE_F32, 89, NVRTC_FAST, NULL));
     print_message("%d fused kernels of a %s's step\n", n_kernels, gpt ? "GPT" : "ResNet");
     for (int i = 0; i < n_kernels; i++)
         qn_free(kernels[i]);
@@ -201,7 +201,7 @@ static void test_bodies_leave_sums_in_registers(void **state)
         char *ptx = NULL;
         qn_str_add(&text, qn_text_dialect);
         assert_ok(qn_devtext_node(nodes[i], &text, &call, &storage));
-        assert_true(nvrtc_compile(&nv, qn_str_text(&text), storage, 90, &ptx));
+        assert_true(nvrtc_compile(&nv, qn_str_text(&text), storage, 90, NVRTC_OPTIMISED, &ptx));
         if (strstr(ptx, ".local"))
             fail_msg("%s keeps sums in local memory", nodes[i]->op->name);
         free(ptx);
@@ -229,7 +229,8 @@ static void test_every_architecture(void **state)
             continue;
         }
         for (int t = 0; t < QN_COUNT(types); t++)
-            assert_true(nvrtc_compile(&nv, qn_str_text(&text), types[t], nvrtc_archs[a], NULL));
+            assert_true(nvrtc_compile(&nv, qn_str_text(&text), types[t], nvrtc_archs[a],
+                                      NVRTC_OPTIMISED, NULL));
     }
     qn_str_fini(&text);
 }
@@ -240,5 +241,6 @@ static void test_warnings_fail(void **state)
     const char *bad = "extern \"C\" __global__ void k(int *x) { int unused; x[0] = 1; }";
     if (!nv.lib)
         skip_because("no libnvrtc");
-    assert_false(nvrtc_compile(&nv, bad, QN_DTYPE_F32, 90, NULL));
+    assert_false(nvrtc_compile(&nv, bad, QN_DTYPE_F32, 90, NVRTC_OPTIMISED, NULL));
+    assert_false(nvrtc_compile(&nv, bad, QN_DTYPE_F32, 90, NVRTC_FAST, NULL));
 }
