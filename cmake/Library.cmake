@@ -6,7 +6,6 @@ set(quern_includes "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include" "
 
 file(GLOB sources CONFIGURE_DEPENDS src/*/*.c src/backend/*/*.c src/plan/models/*.c)
 file(GLOB cli_sources CONFIGURE_DEPENDS src/cli/*.c)
-file(GLOB op_sources CONFIGURE_DEPENDS src/ops/*.c)
 file(GLOB isa_sources CONFIGURE_DEPENDS src/backend/cpu/isa/*.c)
 list(REMOVE_ITEM sources ${cli_sources} "")
 list(FILTER sources EXCLUDE REGEX "/src/backend/cuda/") # a plugin: cmake/Plugins.cmake
@@ -16,11 +15,6 @@ set_source_files_properties(src/api/plugin.c PROPERTIES COMPILE_DEFINITIONS
 # The registries are derived at every build, so that a deleted operator or kernel drops out; the
 # tools write only what changed.
 set(generated "${gen}/ops/ops_text.c" "${gen}/plan/tables.c")
-set(tile_sources)
-foreach(source IN LISTS op_sources)
-    cmake_path(GET source FILENAME name)
-    list(APPEND tile_sources "${gen}/ops/tiles/${name}")
-endforeach()
 file(GLOB backends CONFIGURE_DEPENDS LIST_DIRECTORIES true src/backend/*)
 set(kernel_commands)
 set(kernel_lists)
@@ -33,7 +27,7 @@ add_custom_target(quern_generate
     COMMAND "${tools}/gen_ops" "${PROJECT_SOURCE_DIR}/src/ops" "${gen}"
     COMMAND "${tools}/gen_plan" "${PROJECT_SOURCE_DIR}/plan" "${gen}"
     ${kernel_commands}
-    BYPRODUCTS ${generated} ${tile_sources} ${kernel_lists} "${gen}/ops/ops.h"
+    BYPRODUCTS ${generated} "${gen}/ops/tiles.c" ${kernel_lists} "${gen}/ops/ops.h"
         "${gen}/ops/ops_list.h" "${gen}/ops/tiles_list.h" "${gen}/plan/tables.h"
         "${gen}/include/quern/ops.h"
     COMMENT "registries" VERBATIM)
@@ -61,7 +55,7 @@ add_dependencies(quern_objects quern_generate)
 
 set(quern_isa_targets)
 quern_per_isa(isa QN_ISA ${isa_sources})
-quern_per_isa(tiles QN_TILE_ISA ${tile_sources})
+quern_per_isa(tiles QN_TILE_ISA "${gen}/ops/tiles.c")
 
 set(objects $<TARGET_OBJECTS:quern_objects>)
 foreach(target IN LISTS quern_isa_targets)

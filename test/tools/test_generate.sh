@@ -17,8 +17,8 @@ has "$gen/ops/ops.h" \
     'QN_API QnNode *qn_tanh(QnGraph *g, QnNode *x, float (*f)(float), const char *name);'
 has "$gen/include/quern/ops.h" 'QnNode *qn_add(QnGraph *g, QnNode *a, QnNode *b);'
 has "$gen/ops/ops.h" 'extern const char qn_text_tanh[]; /* NUL-terminated */'
-has "$gen/ops/tiles/tanh.c" '#include "ops/tanh.c"'
-grep -q 'include' "$gen/ops/tiles/add.c" && fail "add.c has no map"
+has "$gen/ops/tiles.c" '#include "ops/tanh.c"'
+grep -q 'add' "$gen/ops/tiles.c" && fail "add.c has no map"
 
 # The embedded text is the file's own, byte for byte, after a #line.
 cat >"$tmp/show.c" <<'C'
