@@ -1,11 +1,11 @@
-/* Device text run through OpenCL (PoCL on machines without a GPU): maps printed from their scalar
- * functions, other operators by .call, with f32, f16 and bf16 storage, against the reference.
+/* Maps as device text through OpenCL (PoCL on machines without a GPU) on tensors of several
+ * layouts, against the reference. test_parity.c runs every operator's samples.
  * timeout: 900 pocl: -cl-opt-disable labels: device */
 #include "ops/harness.h"
 
 #ifdef QN_HAVE_OPENCL
-#include "ops/batch.h"
 #include "ops/opencl.h"
+#include "rt/devtext.h"
 
 static Opencl cl;
 static bool have;
@@ -40,37 +40,6 @@ static bool differs(const Case *c, QnDtype f, double *const got[], double *const
     return false;
 }
 
-static bool is_bad(const Batch *b, const Item *it, cl_program p)
-{
-    double *got[QN_MAX_OUT], *want[QN_MAX_OUT];
-    case_outputs(&it->c, got);
-    case_outputs(&it->c, want);
-    case_run(&it->c, want);
-    opencl_run(&cl, p, &it->call, &it->c, got);
-    bool bad = differs(&it->c, b->dtype, got, want);
-    free_outputs(got);
-    free_outputs(want);
-    return bad;
-}
-
-static void run_all(QnDtype f)
-{
-    Batch b;
-    int bad = 0;
-    if (!have)
-        skip_because("no OpenCL device (Debian: pocl-opencl-icd)");
-    batch_collect(&b, f);
-    cl_program p = opencl_build(&cl, qn_dtype_name(f), qn_str_text(&b.text), f);
-    assert_non_null(p);
-    for (int64_t i = 0; i < b.n; i++)
-        bad += is_bad(&b, &b.items[i], p);
-    print_message("%s: %lld samples run, %d that the text does not cover\n", qn_dtype_name(f),
-                  (long long)b.n, b.refused);
-    assert_int_equal(bad, 0);
-    assert_true(b.n > 3 * b.refused);
-    clReleaseProgram(p);
-    batch_free(&b);
-}
 /* a - b with layouts of a, b and y; b is of lower rank and shape (C,1,...) where `broadcast`. */
 static void check_layouts(bool a_last, bool b_last, bool y_last, bool broadcast)
 {
@@ -132,27 +101,7 @@ static int group_teardown(void **state)
 {
     return 0;
 }
-
-static void run_all(QnDtype f)
-{
-    skip_because("%s: built without OpenCL", qn_dtype_name(f));
-}
 #endif
-
-static void test_f32(void **state)
-{
-    run_all(QN_DTYPE_F32);
-}
-
-static void test_f16(void **state)
-{
-    run_all(QN_DTYPE_F16);
-}
-
-static void test_bf16(void **state)
-{
-    run_all(QN_DTYPE_BF16);
-}
 
 static void test_channels_last(void **state)
 {
