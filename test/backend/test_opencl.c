@@ -1,5 +1,6 @@
 /* A training step on an OpenCL device (PoCL where there is no GPU) against the CPU: the same graph,
- * the same weights after some steps. timeout: 900 */
+ * the same weights after some steps.
+ * timeout: 900 pocl: -cl-opt-disable */
 #include "test.h"
 
 #include "backend/device_batches.h"

@@ -1,6 +1,6 @@
 /* An OpenCL device without shared virtual memory (PoCL, told to go without): memory of buffer
  * objects gives the bits of shared memory, a step makes no objects, and what fails leaves none.
- * timeout: 1200 */
+ * timeout: 1200 pocl: -cl-opt-disable */
 #include "backend/device_convs.h"
 #include "backend/device_folds.h"
 #include "backend/small_net.h"

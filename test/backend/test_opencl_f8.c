@@ -1,5 +1,6 @@
 /* Floats of 8 bits by device text on an OpenCL device (PoCL where there is no GPU), and on the CPU
- * by its kernels. timeout: 900 */
+ * by its kernels.
+ * timeout: 900 pocl: -cl-opt-disable */
 #include "backend/device_f8.h"
 
 #include "backend/opencl/opencl.h"

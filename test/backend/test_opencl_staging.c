@@ -1,5 +1,6 @@
 /* Batches that travel to an OpenCL device (PoCL where there is no GPU) while it computes: the same
- * bits as without. timeout: 900 */
+ * bits as without.
+ * timeout: 900 pocl: -cl-opt-disable */
 #include "backend/staged.h"
 
 #include "backend/opencl/opencl.h"
