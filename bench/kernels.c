@@ -1,8 +1,9 @@
-/* quern_bench_kernels [-t THREADS] [-i ISA] [-s SECONDS] [--json] [--check] [WORD]
+/* quern_bench_kernels [-t THREADS] [-i ISA] [-s SECONDS] [--json] [--check] [WORD | CASE]
  *
  * Times every kernel of the CPU on the shapes of typical networks, beside the least time that the
  * operator's cost takes at the machine's measured peaks. -s: the most that a kernel is timed in a
- * case, three runs at least; WORD: only cases whose text contains it; --json: an object a line;
+ * case, three runs at least; WORD: only cases whose text contains it; CASE: this one, written as
+ * bench/kernels/kernels.h says ("matmul f32[64,784] f32[784,512]"); --json: an object a line;
  * --check: times nothing, and fails if an own kernel has no case. */
 #include "kernels/kernels.h"
 
@@ -137,18 +138,26 @@ static int run_case(const Options *o, const char *text, QnLayout layout, bool *k
     return failed;
 }
 
+static int run_text(const Options *o, const char *text, bool *known)
+{
+    int failed = 0;
+    if (case_is_plain(text))
+        failed += run_case(o, text, QN_LAYOUT_PLAIN, known);
+    if (case_has_images(text))
+        failed += run_case(o, text, QN_LAYOUT_CHANNELS_LAST, known);
+    return failed;
+}
+
 static int run_cases(const Options *o, bool *known)
 {
     int failed = 0;
+    if (strchr(o->word, '['))
+        return run_text(o, o->word, known); /* a case itself */
     for (int i = 0; i < QN_COUNT(lists); i++) {
         for (int k = 0; k < lists[i]->n; k++) {
             const char *text = lists[i]->text[k];
-            if (!strstr(text, o->word))
-                continue;
-            if (case_is_plain(text))
-                failed += run_case(o, text, QN_LAYOUT_PLAIN, known);
-            if (case_has_images(text))
-                failed += run_case(o, text, QN_LAYOUT_CHANNELS_LAST, known);
+            if (strstr(text, o->word))
+                failed += run_text(o, text, known);
         }
     }
     return failed;
@@ -200,7 +209,7 @@ int main(int argc, char **argv)
     Options o = { .env = { .n_threads = 2, .isa = qn_cpu_isa_best() }, .seconds = 0.2, .word = "" };
     if (!read_options(&o, argc, argv)) {
         fprintf(stderr, "usage: quern_bench_kernels [-t THREADS] [-i ISA] [-s SECONDS] [--json] "
-                        "[--check] [WORD]\n");
+                        "[--check] [WORD | CASE]\n");
         return 2;
     }
     bool *known = qn_alloc((size_t)qn_backend_cpu.n_kernels * sizeof *known);

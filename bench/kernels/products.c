@@ -12,6 +12,7 @@
 
 static const char *const cases[] = {
     LINEAR("f32", 1024, 1024, 1024),
+    LINEAR("f32", 2048, 2048, 2048),
     LINEAR("f32", 128, 128, 576),
     LINEAR("f32", 128, 10, 576),
     LINEAR("f32", 256, 512, 128),

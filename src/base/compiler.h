@@ -32,7 +32,8 @@
 #if defined(__x86_64__)
 #define qn_cpu_has(feature) __builtin_cpu_supports(feature)
 #endif
-#define qn_prefetch(p) __builtin_prefetch(p)
+#define qn_prefetch(p)     __builtin_prefetch(p)
+#define qn_prefetch_far(p) __builtin_prefetch((p), 0, 2) /* into the second-level cache */
 /* Before it: stores past the caches. */
 #if defined(__x86_64__)
 #define qn_store_fence() __builtin_ia32_sfence()

@@ -30,6 +30,9 @@ static void test_matmul_several_blocks(void **state)
     matmul(151, 401, 257, false, true, QN_DTYPE_F32, 1);
     matmul(151, 401, 257, true, true, QN_DTYPE_BF16, 1);
     matmul(290, 40, 300, false, true, QN_DTYPE_F16, 2);
+    matmul(97, 99, 530, true, false, QN_DTYPE_F32, 3);
+    matmul(100, 2200, 2000, false, true, QN_DTYPE_F32, 1); /* b in two chunks, past the caches */
+    matmul(100, 700, 600, true, false, QN_DTYPE_BF16, 1);
 }
 
 /* Every count of rows up to what the kernel of few rows takes, several of its blocks and edges. */

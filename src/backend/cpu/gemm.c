@@ -2,14 +2,15 @@
 
 #include <string.h>
 
-QnGemmFn *qn_gemm_find(const char *isa)
+QnGemmFns qn_gemm_find(const char *isa)
 {
 #define QN_X(name)                                                                                 \
     if (!strcmp(isa, #name))                                                                       \
-        return qn_gemm_##name;
+        return (QnGemmFns){ qn_gemm_##name, qn_gemm_pack_##name, qn_gemm_panels_##name,            \
+                            qn_gemm_tile_rows_##name };
     QN_ISA_LIST(QN_X)
 #undef QN_X
-    return NULL;
+    return (QnGemmFns){ 0 };
 }
 
 QnPeakFn *qn_gemm_peak_find(const char *isa, QnDtype dtype)

@@ -19,16 +19,53 @@ typedef struct QnGemm {
 /* Largest part that one call takes, and the floats of scratch that a call needs. */
 enum { QN_GEMM_M = 144, QN_GEMM_N = 384, QN_GEMM_K = 256 };
 enum {
-    QN_GEMM_SCRATCH = (QN_GEMM_M + QN_GEMM_N + 64) * QN_GEMM_K + QN_GEMM_M * QN_GEMM_N,
+    QN_GEMM_OWN = (QN_GEMM_M + 8) * QN_GEMM_N,
+    QN_GEMM_SCRATCH = (QN_GEMM_M + QN_GEMM_N + 64) * QN_GEMM_K + QN_GEMM_OWN,
 };
 
 /* Rows m0..m1 and columns n0..n1 of c, at most QN_GEMM_M x QN_GEMM_N. */
 typedef void QnGemmFn(const QnGemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                       float *scratch);
-#define QN_X(name) QnGemmFn qn_gemm_##name;
+
+/* Columns n0..n1 of b, packed once for all blocks of c that read them: K blocks of QN_GEMM_K steps,
+ * one after the other, in each `n` columns in panels of the register tile's width, in f32. n and
+ * where packing or a block of c begins, counted from n0, are multiples of QN_GEMM_GRAIN, which is
+ * whole panels at any instruction set. */
+typedef struct QnGemmPanels {
+    int64_t n0, n1, n;
+    float *b;
+    bool past_caches; /* b is too large for them to be written into them */
+} QnGemmPanels;
+
+enum { QN_GEMM_GRAIN = 96 };
+
+/* Packs all K blocks of columns n0..n1. */
+typedef void QnGemmPackFn(const QnGemm *g, const QnGemmPanels *p, int64_t n0, int64_t n1);
+
+/* Rows m0..m1 and columns n0..n1 of c from panels, at most QN_GEMM_TALL x QN_GEMM_WIDE. scratch:
+ * QN_GEMM_PANELS_SCRATCH floats. */
+typedef void QnGemmPanelsFn(const QnGemm *g, const QnGemmPanels *p, int64_t m0, int64_t m1,
+                            int64_t n0, int64_t n1, float *scratch);
+enum { QN_GEMM_TALL = 72, QN_GEMM_WIDE = 22 * QN_GEMM_GRAIN };
+enum {
+    QN_GEMM_PANELS_SCRATCH = (QN_GEMM_TALL + 8) * (QN_GEMM_K + QN_GEMM_WIDE),
+};
+
+typedef struct QnGemmFns {
+    QnGemmFn *block;
+    QnGemmPackFn *pack;
+    QnGemmPanelsFn *panels;
+    int tile_rows; /* blocks are best cut at multiples */
+} QnGemmFns;
+
+#define QN_X(name)                                                                                 \
+    QnGemmFn qn_gemm_##name;                                                                       \
+    QnGemmPackFn qn_gemm_pack_##name;                                                              \
+    QnGemmPanelsFn qn_gemm_panels_##name;                                                          \
+    extern const int qn_gemm_tile_rows_##name;
 QN_ISA_LIST(QN_X)
 #undef QN_X
-QnGemmFn *qn_gemm_find(const char *isa);
+QnGemmFns qn_gemm_find(const char *isa);
 
 /* Runs n rounds of multiply-adds on registers; returns how many flops that was. keep[0..1] are
  * read, keep[2] is written. */

@@ -1,12 +1,18 @@
-/* matmul by Quern's own matrix product, every batch cut into blocks of rows and columns. */
+/* matmul by Quern's own matrix product. Of large ones b is packed once, in chunks, for all blocks
+ * of c; of small ones each block packs what it needs. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/matmul.h"
 #include "ops/ops.h"
 
+/* b is packed past the caches where it would not stay in the second-level one. */
+enum { CHUNK_FLOATS = 4 << 20, CACHED_FLOATS = 1 << 18 };
+
 typedef struct MatmulState {
     QnMatmul product;
-    QnGemmFn *fn;
+    QnGemmFns fns;
+    bool shared;
     int64_t block_m, block_n, n_m, n_n;
+    int64_t chunk_n; /* shared: columns that are packed at once */
 } MatmulState;
 
 static const char *matmul_accepts(const QnNode *n, const QnKernelEnv *env)
@@ -39,16 +45,53 @@ static void choose_blocks(MatmulState *m, int n_threads)
     }
 }
 
+static int64_t blocks_of(int64_t n, int64_t block)
+{
+    return (n + block - 1) / block;
+}
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Blocks of rows are even, and as many for each thread as for the others; blocks of columns are as
+ * wide as they may be, since each packs its rows of a. */
+static void choose_shares(MatmulState *m, int n_threads)
+{
+    const QnGemm *g = &m->product.gemm;
+    m->n_m = round_up(blocks_of(g->m, QN_GEMM_TALL), n_threads);
+    m->n_n = blocks_of(g->n, QN_GEMM_WIDE);
+    m->block_n = round_up(blocks_of(g->n, m->n_n), QN_GEMM_GRAIN);
+    m->chunk_n = QN_MAX(1, CHUNK_FLOATS / QN_MAX(g->k, 1) / m->block_n) * m->block_n;
+    m->chunk_n = QN_MIN(m->chunk_n, round_up(g->n, m->block_n));
+}
+
+/* Worth another pass over b: each packed element serves several blocks. */
+static bool is_shared(const QnGemm *g)
+{
+    enum { LEAST_PRODUCTS = 1 << 22 };
+    return g->m >= QN_GEMM_GRAIN && g->n >= QN_GEMM_GRAIN &&
+           g->m * g->n >= LEAST_PRODUCTS / QN_MAX(g->k, 1);
+}
+
 static QnStatus matmul_prepare(QnPrepared *p)
 {
     MatmulState *m = qn_alloc(sizeof *m);
     if (!m)
         return QN_ENOMEM;
+    int64_t threads = p->env->n_threads, floats = threads * QN_GEMM_SCRATCH;
     m->product = qn_matmul_of(p->node);
-    m->fn = qn_gemm_find(p->env->isa);
-    choose_blocks(m, p->env->n_threads);
+    m->fns = qn_gemm_find(p->env->isa);
+    m->shared = is_shared(&m->product.gemm);
+    if (m->shared) {
+        choose_shares(m, (int)threads);
+        floats = threads * QN_GEMM_PANELS_SCRATCH + m->chunk_n * m->product.gemm.k;
+    } else {
+        choose_blocks(m, (int)threads);
+    }
     p->state = m;
-    p->workspace_bytes = (size_t)p->env->n_threads * QN_GEMM_SCRATCH * sizeof(float);
+    p->workspace_bytes = (size_t)floats * sizeof(float);
     return QN_OK;
 }
 
@@ -56,6 +99,8 @@ typedef struct MatmulRun {
     const MatmulState *m;
     const char *operand[4];
     float *scratch;
+    QnGemm gemm;         /* of a shared product */
+    QnGemmPanels panels; /* likewise */
 } MatmulRun;
 
 static void run_unit(void *ctx, int worker, int64_t unit)
@@ -64,17 +109,65 @@ static void run_unit(void *ctx, int worker, int64_t unit)
     const MatmulState *m = r->m;
     QnGemm g = qn_matmul_at(&m->product, unit / m->n_n / m->n_m, r->operand);
     int64_t i = unit / m->n_n % m->n_m * m->block_m, j = unit % m->n_n * m->block_n;
-    m->fn(&g, i, QN_MIN(i + m->block_m, g.m), j, QN_MIN(j + m->block_n, g.n),
-          r->scratch + (int64_t)worker * QN_GEMM_SCRATCH);
+    m->fns.block(&g, i, QN_MIN(i + m->block_m, g.m), j, QN_MIN(j + m->block_n, g.n),
+                 r->scratch + (int64_t)worker * QN_GEMM_SCRATCH);
+}
+
+/* ---- shared products ---- */
+
+static void pack_unit(void *ctx, int worker, int64_t unit)
+{
+    const MatmulRun *r = ctx;
+    int64_t j = r->panels.n0 + unit * QN_GEMM_GRAIN;
+    (void)worker;
+    r->m->fns.pack(&r->gemm, &r->panels, j, QN_MIN(j + QN_GEMM_GRAIN, r->panels.n1));
+}
+
+static void block_unit(void *ctx, int worker, int64_t unit)
+{
+    const MatmulRun *r = ctx;
+    const MatmulState *m = r->m;
+    int64_t i = unit % m->n_m, j = r->panels.n0 + unit / m->n_m * m->block_n;
+    int64_t tiles = blocks_of(r->gemm.m, m->fns.tile_rows);
+    int64_t m0 = qn_cpu_part_begin(tiles, m->n_m, i) * m->fns.tile_rows;
+    int64_t m1 = qn_cpu_part_begin(tiles, m->n_m, i + 1) * m->fns.tile_rows;
+    m->fns.panels(&r->gemm, &r->panels, m0, QN_MIN(m1, r->gemm.m), j,
+                  QN_MIN(j + m->block_n, r->panels.n1),
+                  r->scratch + (int64_t)worker * QN_GEMM_PANELS_SCRATCH);
+}
+
+static void run_shared(MatmulRun *r, int threads)
+{
+    const MatmulState *m = r->m;
+    int64_t n = m->product.gemm.n;
+    for (int64_t batch = 0; batch < m->product.n_batch; batch++) {
+        r->gemm = qn_matmul_at(&m->product, batch, r->operand);
+        for (int64_t n0 = 0; n0 < n; n0 += m->chunk_n) {
+            int64_t n1 = QN_MIN(n0 + m->chunk_n, n);
+            r->panels.n0 = n0;
+            r->panels.n1 = n1;
+            qn_cpu_units(threads, blocks_of(n1 - n0, QN_GEMM_GRAIN), pack_unit, r);
+            qn_cpu_units(threads, m->n_m * blocks_of(n1 - n0, m->block_n), block_unit, r);
+        }
+    }
 }
 
 static QnStatus matmul_run(const QnPrepared *p, const void *const *in, void *const *out,
                            void *workspace)
 {
     const MatmulState *m = p->state;
-    MatmulRun r = { m, { in[0], in[1], p->node->n_in > 2 ? in[2] : NULL, out[0] }, workspace };
-    if (m->product.gemm.m && m->product.gemm.n)
+    MatmulRun r = { .m = m,
+                    .operand = { in[0], in[1], p->node->n_in > 2 ? in[2] : NULL, out[0] },
+                    .scratch = workspace };
+    int64_t k = m->product.gemm.k;
+    if (m->shared) {
+        r.panels.n = m->chunk_n;
+        r.panels.b = r.scratch + (int64_t)p->env->n_threads * QN_GEMM_PANELS_SCRATCH;
+        r.panels.past_caches = m->chunk_n * k > CACHED_FLOATS;
+        run_shared(&r, qn_cpu_threads(p));
+    } else if (m->product.gemm.m && m->product.gemm.n) {
         qn_cpu_units(qn_cpu_threads(p), m->product.n_batch * m->n_m * m->n_n, run_unit, &r);
+    }
     return QN_OK;
 }
 

@@ -1,92 +1,44 @@
-/* A block of a matrix product. Operands are packed into panels of MR rows and NR columns, which
- * the register tile then walks with unit steps; packing also converts to f32 and fills up with
- * zeros, so that the tile knows neither types nor edges. */
+/* A block of a matrix product from packed panels (gemm_pack.c): register tiles of MR rows and NR
+ * columns, K block by K block. Between K blocks the sums lie in an array of the block's own, tile
+ * by tile, since rows of c a power of two apart would fight over few sets of the caches. */
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/isa/gemm_pack.h"
 #include "backend/cpu/isa/simd.h"
 #include "base/half.h"
 
 #include <string.h>
 
-/* ---- packing ---- */
-
-QN_INLINE float load(QnDtype d, const void *p, int64_t i)
-{
-    switch (d) {
-    case QN_DTYPE_F16: return qn_f16_to_f32(((const uint16_t *)p)[i]);
-    case QN_DTYPE_BF16: return qn_bf16_to_f32(((const uint16_t *)p)[i]);
-    default: return ((const float *)p)[i];
-    }
-}
-
-/* to[j][i] = x[i * si + j * sj] for i < n (zero up to width) and j < k, as one panel. */
-QN_INLINE void pack_panel(QnDtype d, const void *x, int64_t at, int64_t si, int64_t sj, int64_t n,
-                          int64_t width, int64_t k, float *to)
-{
-    if (n < width)
-        memset(to, 0, (size_t)(width * k) * sizeof *to);
-    if (si == 1 && n == width) {
-        for (int64_t j = 0; j < k; j++) {
-            for (int64_t i = 0; i < width; i++)
-                to[j * width + i] = load(d, x, at + i + j * sj);
-        }
-    } else if (si == 1) {
-        for (int64_t j = 0; j < k; j++) {
-            for (int64_t i = 0; i < n; i++)
-                to[j * width + i] = load(d, x, at + i + j * sj);
-        }
-    } else if (sj == 1 && d == QN_DTYPE_F32) {
-        qn_turn((const float *)x + at, si, n, k, to, width);
-    } else {
-        for (int64_t i = 0; i < n; i++) {
-            for (int64_t j = 0; j < k; j++)
-                to[j * width + i] = load(d, x, at + i * si + j * sj);
-        }
-    }
-}
-
-QN_INLINE void pack_typed(QnDtype d, const void *x, int64_t at, int64_t si, int64_t sj, int64_t n,
-                          int64_t width, int64_t k, float *to)
-{
-    for (int64_t i = 0; i < n; i += width)
-        pack_panel(d, x, at + i * si, si, sj, QN_MIN(width, n - i), width, k, to + i * k);
-}
-
-static void pack_rows(QnDtype d, const void *x, int64_t at, int64_t si, int64_t sj, int64_t n,
-                      int64_t k, float *to)
-{
-    if (d == QN_DTYPE_F32)
-        pack_typed(QN_DTYPE_F32, x, at, si, sj, n, MR, k, to);
-    else if (d == QN_DTYPE_F16)
-        pack_typed(QN_DTYPE_F16, x, at, si, sj, n, MR, k, to);
-    else
-        pack_typed(QN_DTYPE_BF16, x, at, si, sj, n, MR, k, to);
-}
-
-static void pack_columns(QnDtype d, const void *x, int64_t at, int64_t si, int64_t sj, int64_t n,
-                         int64_t k, float *to)
-{
-    if (d == QN_DTYPE_F32)
-        pack_typed(QN_DTYPE_F32, x, at, si, sj, n, NR, k, to);
-    else if (d == QN_DTYPE_F16)
-        pack_typed(QN_DTYPE_F16, x, at, si, sj, n, NR, k, to);
-    else
-        pack_typed(QN_DTYPE_BF16, x, at, si, sj, n, NR, k, to);
-}
-
 /* ---- the register tile ---- */
 
-/* c[i][j] (+)= sum over k of a[k][i] * b[k][j]: mr x nv vectors in registers. */
-QN_INLINE void tile(int mr, int nv, int64_t k, const float *a, const float *b, float *c, int64_t cm,
-                    bool add)
+/* Where a tile's sums come from and go to; the steps are between rows. */
+typedef struct Sums {
+    const float *from; /* NULL: zeros */
+    float *to;
+    int64_t from_step, to_step;
+} Sums;
+
+/* What the second-level cache is to have next, called for by a few bytes a step. */
+typedef struct Ahead {
+    const char *at;
+    int64_t step;
+} Ahead;
+
+/* to[i][j] = from[i][j] + sum over k of a[k][i] * b[k][j]: mr x nv vectors in registers. */
+QN_INLINE void tile(int mr, int nv, int64_t k, const float *a, const float *b, const Sums *c,
+                    Ahead next)
 {
     QnVec s[MR][NV];
     QN_UNROLL for (int i = 0; i < mr; i++)
     {
-        QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] =
-            add ? qn_vec_load(c + i * cm + j * VW) : qn_vec_set(0);
+        QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] = qn_vec_set(0);
     }
-    for (int64_t t = 0; t < k; t++, a += MR, b += NR) {
+    for (int i = 0; c->from && i < mr; i++) {
+        for (int j = 0; j < nv; j++)
+            qn_prefetch(c->from + i * c->from_step + j * VW);
+    }
+    for (int64_t t = 0; t < k; t++, a += MR, b += NR, next.at += next.step) {
         QnVec y[NV];
+        qn_prefetch_far(next.at);
         QN_UNROLL for (int j = 0; j < nv; j++) y[j] = qn_vec_load(b + j * VW);
         QN_UNROLL for (int i = 0; i < mr; i++)
         {
@@ -94,19 +46,27 @@ QN_INLINE void tile(int mr, int nv, int64_t k, const float *a, const float *b, f
             QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] += x * y[j];
         }
     }
+    if (c->from) {
+        QN_UNROLL for (int i = 0; i < mr; i++)
+        {
+            QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] +=
+                qn_vec_load(c->from + i * c->from_step + j * VW);
+        }
+    }
     QN_UNROLL for (int i = 0; i < mr; i++)
     {
-        QN_UNROLL for (int j = 0; j < nv; j++) qn_vec_store(c + i * cm + j * VW, s[i][j]);
+        QN_UNROLL for (int j = 0; j < nv; j++)
+            qn_vec_store(c->to + i * c->to_step + j * VW, s[i][j]);
     }
 }
 
-typedef void TileFn(int64_t k, const float *a, const float *b, float *c, int64_t cm, bool add);
+typedef void TileFn(int64_t k, const float *a, const float *b, const Sums *c, Ahead next);
 
 #define TILE(m, v)                                                                                 \
-    static void tile_##m##_##v(int64_t k, const float *a, const float *b, float *c, int64_t cm,    \
-                               bool add)                                                           \
+    static void tile_##m##_##v(int64_t k, const float *a, const float *b, const Sums *c,           \
+                               Ahead next)                                                         \
     {                                                                                              \
-        tile(QN_MIN(m, MR), QN_MIN(v, NV), k, a, b, c, cm, add);                                   \
+        tile(QN_MIN(m, MR), QN_MIN(v, NV), k, a, b, c, next);                                      \
     }
 TILE(1, 1)
 TILE(1, 2)
@@ -143,54 +103,103 @@ static int tile_for(int64_t m)
     return i;
 }
 
-/* One tile whose rows or columns stick out of c: through a buffer. */
-static void edge(TileFn *fn, int64_t k, const float *a, const float *b, float *c, int64_t cm,
-                 int64_t m, int64_t n, bool add)
+/* ---- blocks ---- */
+
+/* Rows m0..m1 and columns n0..n1 of c, and the array of sums between K blocks. */
+typedef struct Block {
+    const QnGemm *g;
+    int64_t m0, m1, n0, n1;
+    float *own; /* tile by tile, MR x NR each */
+} Block;
+
+/* What a K block adds. */
+typedef struct Slice {
+    int64_t k;
+    const float *a, *b;
+    const float *next_b; /* the next K block's panels; NULL: there is nothing to call for */
+    int64_t ahead;       /* bytes that a tile calls for a step */
+    bool first, last;
+} Slice;
+
+/* While the tiles of a panel of b run, the next panel is called for, a share by each tile. */
+QN_INLINE Ahead ahead_of(const Block *c, const Slice *s, int64_t i0, int64_t j0)
 {
-    QN_ALIGNED(64) float t[MR * NR] = { 0 };
-    for (int64_t i = 0; add && i < m; i++)
-        memcpy(t + i * NR, c + i * cm, (size_t)n * sizeof *t);
-    fn(k, a, b, t, NR, add);
-    for (int64_t i = 0; i < m; i++)
-        memcpy(c + i * cm, t + i * NR, (size_t)n * sizeof *t);
+    bool more = c->n0 + j0 + NR < c->n1;
+    const float *next = more ? s->b + (j0 + NR) * s->k : s->next_b;
+    if (!s->next_b)
+        return (Ahead){ (const char *)s->b, 0 };
+    return (Ahead){ (const char *)next + i0 / MR * s->k * s->ahead, s->ahead };
 }
 
-static void block(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c,
-                  int64_t cm, bool add)
+static void bias_tile(const Block *c, int64_t i0, int64_t j0, int64_t rows, int64_t cols, float *to)
 {
-    for (int64_t j = 0; j < n; j += NR) {
-        int64_t cols = QN_MIN((int64_t)NR, n - j);
-        int nv = (int)((cols + VW - 1) / VW);
-        for (int64_t i = 0; i < m; i += MR) {
-            int64_t rows = QN_MIN((int64_t)MR, m - i);
-            int f = tile_for(rows);
-            bool fits = rows == tile_rows[f] && cols == nv * VW;
-            float *to = c + i * cm + j;
-            if (fits)
-                tiles[f][nv - 1](k, a + i * k, b + j * k, to, cm, add);
-            else
-                edge(tiles[f][nv - 1], k, a + i * k, b + j * k, to, cm, rows, cols, add);
+    const QnGemm *g = c->g;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < cols; j++) {
+            int64_t at = (c->m0 + i0 + i) * g->bias_m + (c->n0 + j0 + j) * g->bias_n;
+            to[i * NR + j] = g->dtype == QN_DTYPE_F32 ? ((const float *)g->bias)[at]
+                             : g->dtype == QN_DTYPE_F16
+                                 ? qn_f16_to_f32(((const uint16_t *)g->bias)[at])
+                                 : qn_bf16_to_f32(((const uint16_t *)g->bias)[at]);
         }
     }
 }
 
-/* ---- the block of c ---- */
-
-static void start(const QnGemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1, float *c,
-                  int64_t cm)
+/* The sums of c that a first K block begins with, in the tile's place among the own ones; false:
+ * none. */
+static bool begin_tile(const Block *c, int64_t i0, int64_t j0, int64_t rows, int64_t cols,
+                       float *own)
 {
-    for (int64_t i = m0; i < m1; i++, c += cm) {
-        int64_t at = i * g->bias_m + n0 * g->bias_n;
-        for (int64_t j = 0; j < n1 - n0; j++)
-            c[j] = g->bias ? load(g->dtype, g->bias, at + j * g->bias_n) : 0;
+    const QnGemm *g = c->g;
+    if (g->bias)
+        bias_tile(c, i0, j0, rows, cols, own);
+    const float *from = (const float *)g->c + (c->m0 + i0) * g->cm + c->n0 + j0;
+    for (int64_t i = 0; g->accumulate && i < rows; i++)
+        memcpy(own + i * NR, from + i * g->cm, (size_t)cols * sizeof *own);
+    return g->bias || g->accumulate;
+}
+
+static void end_tile(const Block *c, int64_t i0, int64_t j0, int64_t rows, int64_t cols,
+                     const float *own)
+{
+    const QnGemm *g = c->g;
+    int64_t at = (c->m0 + i0) * g->cm + c->n0 + j0;
+    for (int64_t i = 0; i < rows; i++, at += g->cm) {
+        if (g->dtype == QN_DTYPE_F32)
+            memcpy((float *)g->c + at, own + i * NR, (size_t)cols * sizeof *own);
+        else
+            qn_dtype_from_f32(g->dtype, own + i * NR, (uint16_t *)g->c + at, cols);
     }
 }
 
-static void finish(const QnGemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1, const float *c,
-                   int64_t cm)
+/* The tile at row i0 and column j0 of the block; its sums go straight to c where they can. */
+QN_INLINE void add_tile(const Block *c, const Slice *s, int64_t i0, int64_t j0, float *own)
 {
-    for (int64_t i = m0; i < m1; i++, c += cm)
-        qn_dtype_from_f32(g->dtype, c, (uint16_t *)g->c + i * g->cm + n0, n1 - n0);
+    const QnGemm *g = c->g;
+    int64_t rows = QN_MIN((int64_t)MR, c->m1 - c->m0 - i0);
+    int64_t cols = QN_MIN((int64_t)NR, c->n1 - c->n0 - j0);
+    int nv = (int)((cols + VW - 1) / VW), f = tile_for(rows);
+    bool direct = s->last && g->dtype == QN_DTYPE_F32 && rows == tile_rows[f] && cols == nv * VW;
+    Sums sums = { own, own, NR, NR };
+    if (s->first && !begin_tile(c, i0, j0, rows, cols, own))
+        sums.from = NULL;
+    if (direct) {
+        sums.to = (float *)g->c + (c->m0 + i0) * g->cm + c->n0 + j0;
+        sums.to_step = g->cm;
+    }
+    tiles[f][nv - 1](s->k, s->a + i0 * s->k, s->b + j0 * s->k, &sums, ahead_of(c, s, i0, j0));
+    if (s->last && !direct)
+        end_tile(c, i0, j0, rows, cols, own);
+}
+
+static void add_slice(const Block *c, Slice *s)
+{
+    int64_t at = 0, sharers = (c->m1 - c->m0 + MR - 1) / MR;
+    s->ahead = NR * (int64_t)sizeof(float) / QN_MAX(sharers, 1);
+    for (int64_t j = 0; j < c->n1 - c->n0; j += NR) {
+        for (int64_t i = 0; i < c->m1 - c->m0; i += MR, at++)
+            add_tile(c, s, i, j, c->own + at * MR * NR);
+    }
 }
 
 QnGemmFn QN_ISA_NAME(qn_gemm);
@@ -198,21 +207,48 @@ QnGemmFn QN_ISA_NAME(qn_gemm);
 void QN_ISA_NAME(qn_gemm)(const QnGemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                           float *scratch)
 {
-    float *a = scratch, *b = a + (QN_GEMM_M + MR) * QN_GEMM_K,
-          *own = scratch + QN_GEMM_SCRATCH - QN_GEMM_M * QN_GEMM_N;
-    bool direct = g->dtype == QN_DTYPE_F32;
-    float *c = direct ? (float *)g->c + m0 * g->cm + n0 : own;
-    int64_t cm = direct ? g->cm : QN_GEMM_N;
-    bool add = g->bias || g->k == 0 || g->accumulate;
-    if (add && !g->accumulate)
-        start(g, m0, m1, n0, n1, c, cm);
+    float *a = scratch, *b = a + (QN_GEMM_M + MR) * QN_GEMM_K;
+    Block c = { g, m0, m1, n0, n1, scratch + QN_GEMM_SCRATCH - QN_GEMM_OWN };
+    int64_t k0 = 0;
+    do {
+        int64_t k1 = QN_MIN(k0 + QN_GEMM_K, g->k);
+        Slice s = { .k = k1 - k0, .a = a, .b = b, .first = k0 == 0, .last = k1 == g->k };
+        QN_ISA_NAME(qn_gemm_pack_rows)(g, m0, m1, k0, k1, a);
+        QN_ISA_NAME(qn_gemm_pack_columns)(g, n0, n1, k0, k1, b, false);
+        add_slice(&c, &s);
+        k0 = k1;
+    } while (k0 < g->k);
+}
+
+QnGemmPackFn QN_ISA_NAME(qn_gemm_pack);
+QnGemmPanelsFn QN_ISA_NAME(qn_gemm_panels);
+const int QN_ISA_NAME(qn_gemm_tile_rows) = MR;
+
+static float *panel(const QnGemmPanels *p, int64_t k0, int64_t k1, int64_t column)
+{
+    return p->b + k0 * p->n + (column - p->n0) * (k1 - k0);
+}
+
+void QN_ISA_NAME(qn_gemm_pack)(const QnGemm *g, const QnGemmPanels *p, int64_t n0, int64_t n1)
+{
     for (int64_t k0 = 0; k0 < g->k; k0 += QN_GEMM_K) {
-        int64_t k = QN_MIN((int64_t)QN_GEMM_K, g->k - k0);
-        pack_rows(g->dtype, g->a, m0 * g->am + k0 * g->ak, g->am, g->ak, m1 - m0, k, a);
-        pack_columns(g->dtype, g->b, n0 * g->bn + k0 * g->bk, g->bn, g->bk, n1 - n0, k, b);
-        block(m1 - m0, n1 - n0, k, a, b, c, cm, add);
-        add = true;
+        int64_t k1 = QN_MIN(k0 + QN_GEMM_K, g->k);
+        QN_ISA_NAME(qn_gemm_pack_columns)(g, n0, n1, k0, k1, panel(p, k0, k1, n0), p->past_caches);
     }
-    if (!direct)
-        finish(g, m0, m1, n0, n1, c, cm);
+}
+
+void QN_ISA_NAME(qn_gemm_panels)(const QnGemm *g, const QnGemmPanels *p, int64_t m0, int64_t m1,
+                                 int64_t n0, int64_t n1, float *scratch)
+{
+    Block c = { g, m0, m1, n0, n1, scratch + (QN_GEMM_TALL + 8) * QN_GEMM_K };
+    int64_t k0 = 0;
+    do {
+        int64_t k1 = QN_MIN(k0 + QN_GEMM_K, g->k), k2 = QN_MIN(k1 + QN_GEMM_K, g->k);
+        Slice s = { .k = k1 - k0, .a = scratch, .first = k0 == 0, .last = k1 == g->k };
+        s.b = panel(p, k0, k1, n0);
+        s.next_b = panel(p, s.last ? 0 : k1, s.last ? QN_MIN(g->k, QN_GEMM_K) : k2, n0);
+        QN_ISA_NAME(qn_gemm_pack_rows)(g, m0, m1, k0, k1, scratch);
+        add_slice(&c, &s);
+        k0 = k1;
+    } while (k0 < g->k);
 }

@@ -90,28 +90,95 @@ QN_INLINE void qn_turn_4x4(const float *from, int64_t from_step, float *to, int6
     *(QnVec4 *)(to + 3 * to_step) = QN_SHUFFLE(ef, gh, 2, 3, 6, 7);
 }
 
-/* to[j * to_step + i] = from[i * from_step + j], in blocks that stay in the first-level cache. */
+#if defined(__AVX512F__)
+QN_INLINE void qn_keep_lanes(float *p, int lanes, __m512d v, bool past)
+{
+    if (past && lanes == 16)
+        _mm512_stream_ps(p, _mm512_castpd_ps(v));
+    else
+        _mm512_mask_storeu_ps(p, (__mmask16)((1 << lanes) - 1), _mm512_castpd_ps(v));
+}
+
+/* Four columns of 12 or 16 rows: a vector takes rows r, r + 4, ... into its quarters, so that
+ * turning within quarters leaves whole columns. */
+QN_INLINE void qn_turn_wide(const float *from, int64_t from_step, int rows, float *to,
+                            int64_t to_step, bool past)
+{
+    __m512 v[4];
+    QN_UNROLL for (int r = 0; r < 4; r++)
+    {
+        const float *x = from + r * from_step;
+        v[r] = _mm512_castps128_ps512(_mm_loadu_ps(x));
+        v[r] = _mm512_insertf32x4(v[r], _mm_loadu_ps(x + 4 * from_step), 1);
+        v[r] = _mm512_insertf32x4(v[r], _mm_loadu_ps(x + 8 * from_step), 2);
+        if (rows > 12)
+            v[r] = _mm512_insertf32x4(v[r], _mm_loadu_ps(x + 12 * from_step), 3);
+    }
+    __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(v[0], v[1]));
+    __m512d b = _mm512_castps_pd(_mm512_unpackhi_ps(v[0], v[1]));
+    __m512d c = _mm512_castps_pd(_mm512_unpacklo_ps(v[2], v[3]));
+    __m512d d = _mm512_castps_pd(_mm512_unpackhi_ps(v[2], v[3]));
+    qn_keep_lanes(to, rows, _mm512_unpacklo_pd(a, c), past);
+    qn_keep_lanes(to + to_step, rows, _mm512_unpackhi_pd(a, c), past);
+    qn_keep_lanes(to + 2 * to_step, rows, _mm512_unpacklo_pd(b, d), past);
+    qn_keep_lanes(to + 3 * to_step, rows, _mm512_unpackhi_pd(b, d), past);
+}
+
+enum { QN_TURN_WIDE = 12 }; /* rows from which on it is used */
+#else
+enum { QN_TURN_WIDE = INT32_MAX };
+#define qn_turn_wide(from, from_step, rows, to, to_step, past) ((void)0)
+#endif
+
+/* Of 4, 12 or 16 rows. */
+QN_INLINE void qn_turn_rows(const float *from, int64_t from_step, int rows, int64_t columns,
+                            float *to, int64_t to_step, bool past)
+{
+    int64_t whole = columns / 4 * 4;
+    (void)past;
+    for (int64_t j = 0; j < whole; j += 4) {
+        if (rows >= QN_TURN_WIDE)
+            qn_turn_wide(from + j, from_step, rows, to + j * to_step, to_step, past);
+        else
+            qn_turn_4x4(from + j, from_step, to + j * to_step, to_step);
+    }
+    for (int64_t j = whole; j < columns; j++) {
+        for (int i = 0; i < rows; i++)
+            to[j * to_step + i] = from[i * from_step + j];
+    }
+}
+
+/* As qn_turn. past: sixteen rows at a time go past the caches, `to` and its step being multiples of
+ * 16 floats; a fence is the caller's. */
+QN_INLINE void qn_turn_to(const float *from, int64_t from_step, int64_t rows, int64_t columns,
+                          float *to, int64_t to_step, bool past)
+{
+    enum { BLOCK = 16, AHEAD = 8 * BLOCK };
+    for (int64_t j0 = 0; j0 < columns; j0 += BLOCK) {
+        int64_t n = QN_MIN(columns - j0, (int64_t)BLOCK), i = 0;
+        const float *x = from + j0;
+        float *y = to + j0 * to_step;
+        for (int64_t r = 0; r < rows; r++)
+            qn_prefetch(x + r * from_step + AHEAD);
+        for (; i + 16 <= rows && QN_TURN_WIDE <= 16; i += 16)
+            qn_turn_rows(x + i * from_step, from_step, 16, n, y + i, to_step, past);
+        for (; i + 12 <= rows && QN_TURN_WIDE <= 12; i += 12)
+            qn_turn_rows(x + i * from_step, from_step, 12, n, y + i, to_step, false);
+        for (; i + 4 <= rows; i += 4)
+            qn_turn_rows(x + i * from_step, from_step, 4, n, y + i, to_step, false);
+        for (; i < rows; i++) {
+            for (int64_t j = 0; j < n; j++)
+                y[j * to_step + i] = x[i * from_step + j];
+        }
+    }
+}
+
+/* to[j * to_step + i] = from[i * from_step + j], in blocks that stay in the first-level cache; each
+ * row is called for well ahead, as rows far apart are more streams than processors follow. */
 QN_INLINE void qn_turn(const float *from, int64_t from_step, int64_t rows, int64_t columns,
                        float *to, int64_t to_step)
 {
-    int64_t whole = rows / 4 * 4;
-    for (int64_t j0 = 0; j0 < columns; j0 += 16) {
-        int64_t j1 = QN_MIN(columns, j0 + 16), j4 = j0 + (j1 - j0) / 4 * 4;
-        for (int64_t i = 0; i < whole; i += 4) {
-            const float *x = from + i * from_step;
-            float *y = to + i;
-            for (int64_t j = j0; j < j4; j += 4)
-                qn_turn_4x4(x + j, from_step, y + j * to_step, to_step);
-            for (int64_t j = j4; j < j1; j++) {
-                for (int64_t k = 0; k < 4; k++)
-                    y[j * to_step + k] = x[k * from_step + j];
-            }
-        }
-        for (int64_t i = whole; i < rows; i++) {
-            for (int64_t j = j0; j < j1; j++)
-                to[j * to_step + i] = from[i * from_step + j];
-        }
-    }
+    qn_turn_to(from, from_step, rows, columns, to, to_step, false);
 }
 
 #endif
