@@ -36,6 +36,20 @@ static QnValue *rows(QnGraph *g, QnDtype d, int64_t m, int64_t n, const char *na
     return qn_input(g, name, d, &QN_SHAPE(m, n));
 }
 
+/* A convolution and its gradient by the input, in channels-last order. */
+static void test_convolutions(void **state)
+{
+    for (int backward = 0; backward < 2; backward++) {
+        QnGraph *g = qn_graph_new();
+        QnShape x = QN_SHAPE(1, 16, 512, 523), w = QN_SHAPE(16, 16, 1, 1);
+        QnValue *a = qn_input(g, "x", QN_DTYPE_F32, &x), *b = qn_input(g, "w", QN_DTYPE_F32, &w);
+        QnConvAttr attr = { .strides = { 2, { 1, 1 } } };
+        QnValue *y = backward ? qn_conv_dx(g, a, b, &attr, &x) : qn_conv(g, a, b, NULL, &attr);
+        a->type.layout = y->type.layout = QN_LAYOUT_CHANNELS_LAST;
+        check_large(g, y, 3e-6);
+    }
+}
+
 static void test_maps(void **state)
 {
     QnGraph *g = qn_graph_new();

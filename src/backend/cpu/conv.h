@@ -22,6 +22,7 @@ typedef struct QnConvPass {
     int64_t wc, wm;           /* steps of the weights; their taps are adjacent */
     int64_t wg;               /* from group to group */
     bool in_plain, out_plain; /* or channels-last */
+    bool past_caches; /* what is written is more than they hold, in whole lines of 16 floats */
     /* Work units: an image's rows along `first`, the first axis that is really there. */
     int first;
     int64_t band, n_bands, band_in; /* rows written by a unit and most rows it reads */

@@ -2,6 +2,7 @@
  */
 #include "backend/cpu/conv.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/stream.h"
 #include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
@@ -141,6 +142,9 @@ static QnStatus conv_prepare(QnPrepared *p)
     QN_TRY(state_new(p, &g, backward, &s));
     s->dw.pass.in_plain = n->in[0]->type.layout == QN_LAYOUT_PLAIN;
     s->dw.pass.out_plain = n->out[0].type.layout == QN_LAYOUT_PLAIN;
+    s->dw.pass.past_caches =
+        !s->dw.pass.out_plain && s->dw.pass.m % 16 == 0 &&
+        qn_stream_for(p->env->isa, (size_t)qn_type_bytes(&n->out[0].type)) != NULL;
     set_workspace(p, s->fns->scratch(&s->dw.pass),
                   n_panels(s) * qn_conv_panel(&s->dw.pass, s->fns->nr));
     return QN_OK;

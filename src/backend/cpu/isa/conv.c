@@ -28,6 +28,7 @@ typedef struct Tile {
     int32_t *tap;       /* taps that at least one pixel has */
     const float **rows; /* [n_taps][MOST_ROWS] */
     float *own;         /* of a dense pass: the rows themselves */
+    bool past;          /* rows of out are whole cache lines, and too many for the caches */
 } Tile;
 
 /* Scratch of a worker, cut up. */
@@ -93,26 +94,46 @@ static void conv_pack(const QnConvPass *p, const float *w, const float *bias, fl
 
 /* ---- the register tile ---- */
 
-QN_INLINE void gather(int mr, int nv, const Tile *t, const float *b, const float *bias, int64_t at,
-                      int64_t columns)
+/* One tap: its channels q0..q1 of mr rows by nv vectors of weights. */
+QN_INLINE void add_channels(int mr, int nv, int64_t q0, int64_t q1, const float *const *x,
+                            const float *w, QnVec s[MOST_ROWS][VECS])
 {
+    w += q0 * COLUMNS;
+    for (int64_t q = q0; q < q1; q++, w += COLUMNS) {
+        QnVec y[VECS];
+        QN_UNROLL for (int j = 0; j < nv; j++) y[j] = qn_vec_load(w + j * VW);
+        QN_UNROLL for (int i = 0; i < mr; i++)
+        {
+            QnVec a = qn_vec_set(x[i][q]);
+            QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] += a * y[j];
+        }
+    }
+}
+
+/* next: rows of a tile of one tap that are called for meanwhile, or NULL. */
+QN_INLINE void gather(int mr, int nv, const Tile *t, const float *b, const float *bias, int64_t at,
+                      int64_t columns, const float *const *next)
+{
+    enum { LINE = 16 };
     const int64_t c = t->c;
     QnVec s[MOST_ROWS][VECS];
     QN_UNROLL for (int i = 0; i < mr; i++)
     {
         QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] = qn_vec_load(bias + j * VW);
     }
-    for (int k = 0; k < t->n_taps; k++) {
-        const float *const *x = t->rows + k * MOST_ROWS, *w = b + t->tap[k] * c * COLUMNS;
-        for (int64_t q = 0; q < c; q++, w += COLUMNS) {
-            QnVec y[VECS];
-            QN_UNROLL for (int j = 0; j < nv; j++) y[j] = qn_vec_load(w + j * VW);
-            QN_UNROLL for (int i = 0; i < mr; i++)
-            {
-                QnVec a = qn_vec_set(x[i][q]);
-                QN_UNROLL for (int j = 0; j < nv; j++) s[i][j] += a * y[j];
-            }
+    for (int64_t q = 0; next && q < c; q += LINE) {
+        QN_UNROLL for (int i = 0; i < mr; i++) qn_prefetch(next[i] + q);
+        add_channels(mr, nv, q, QN_MIN(q + LINE, c), t->rows, b + t->tap[0] * c * COLUMNS, s);
+    }
+    for (int k = next ? 1 : 0; k < t->n_taps; k++)
+        add_channels(mr, nv, 0, c, t->rows + k * MOST_ROWS, b + t->tap[k] * c * COLUMNS, s);
+    if (columns == nv * VW && t->past) {
+        QN_UNROLL for (int i = 0; i < mr; i++)
+        {
+            QN_UNROLL for (int j = 0; j < nv; j++) if (i < t->n_rows)
+                qn_vec_stream(t->out[i] + at + j * VW, s[i][j]);
         }
+        return;
     }
     if (columns == nv * VW) {
         QN_UNROLL for (int i = 0; i < mr; i++)
@@ -131,14 +152,15 @@ QN_INLINE void gather(int mr, int nv, const Tile *t, const float *b, const float
         memcpy(t->out[i] + at, edge + i * COLUMNS, (size_t)columns * sizeof *edge);
 }
 
-typedef void GatherFn(const Tile *t, const float *b, const float *bias, int64_t at,
-                      int64_t columns);
+typedef void GatherFn(const Tile *t, const float *b, const float *bias, int64_t at, int64_t columns,
+                      const float *const *next);
 
 #define GATHER(m, v)                                                                               \
     static void gather_##m##_##v(const Tile *t, const float *b, const float *bias, int64_t at,     \
-                                 int64_t columns)                                                  \
+                                 int64_t columns, const float *const *next)                        \
     {                                                                                              \
-        gather(QN_MIN(m, v <= 2 ? MOST_ROWS : ROWS), QN_MIN(v, VECS), t, b, bias, at, columns);    \
+        gather(QN_MIN(m, v <= 2 ? MOST_ROWS : ROWS), QN_MIN(v, VECS), t, b, bias, at, columns,     \
+               next);                                                                              \
     }
 GATHER(2, 1)
 GATHER(2, 2)
@@ -180,6 +202,7 @@ typedef struct BandRun {
     int n_tiles;
     int64_t pixel[MOST_ROWS][3];
     int n_pixels;
+    bool past;
 } BandRun;
 
 static void run_block(BandRun *r)
@@ -192,7 +215,9 @@ static void run_block(BandRun *r)
         int nv = (int)((columns + VW - 1) / VW);
         for (int i = 0; i < r->n_tiles; i++) {
             const Tile *t = &r->room->tile[i];
-            gather_for(t->n_rows, nv)(t, b, b + panel - COLUMNS, j, columns);
+            bool more = !j && i + 1 < r->n_tiles && t->n_taps == 1 && t[1].n_taps == 1;
+            gather_for(t->n_rows, nv)(t, b, b + panel - COLUMNS, j, columns,
+                                      more ? t[1].rows : NULL);
         }
     }
     r->n_tiles = 0;
@@ -247,6 +272,7 @@ static void end_tile(BandRun *r)
     const QnConvAxis *a = r->p->axis;
     Tile *t = &r->room->tile[r->n_tiles++];
     t->n_rows = r->n_pixels;
+    t->past = r->past;
     if (qn_band_is_dense(r->p))
         fill_dense(r, t);
     else
@@ -300,6 +326,7 @@ static void run_group(const QnConvPass *p, const float *x, const float *packed, 
     r.y = p->out_plain ? room->out : y + image * rows * inner * all + group * p->m;
     r.y_step = p->out_plain ? p->m : all;
     r.y_first = p->out_plain ? b->begin * inner : 0;
+    r.past = p->past_caches && (uintptr_t)r.y % 64 == 0;
     int64_t ph[3];
     for (ph[0] = 0; ph[0] < p->axis[0].phase; ph[0]++) {
         for (ph[1] = 0; ph[1] < p->axis[1].phase; ph[1]++) {
@@ -320,6 +347,7 @@ static void conv_band(const QnConvPass *p, const float *x, const float *packed, 
     QnBand b = qn_band_of(p, unit % p->n_bands);
     for (int64_t g = 0; g < p->groups; g++)
         run_group(p, x, packed, y, unit / p->n_bands, g, &b, &room);
+    qn_store_fence();
 }
 
 int64_t QN_ISA_NAME(qn_conv_dw_scratch)(const QnConvDw *d);
