@@ -28,11 +28,21 @@ int64_t QN_ISA_NAME(qn_conv_dw_scratch)(const QnConvDw *d)
     return n + (p->out_plain ? align(band_pixels(p) * p->m) : 0);
 }
 
+/* What the second-level cache is to have for the next band, called for by a few bytes a step: rows
+ * of dy and of x. */
+typedef struct Ahead {
+    const char *dy, *x;
+    int64_t dy_step, x_step;
+} Ahead;
+
 /* ---- the register tile: s[i][j] += sum over n pixels of a[pixel][i] * b[pixel][j] ---- */
 
+/* Rows of dy lie far apart: they are called into the first-level cache a few steps ahead, few
+ * enough for the ways of a set. */
 QN_INLINE void tile(int mr, int nv, int64_t n, const float *a, int64_t a_step, const float *b,
-                    float *sums)
+                    float *sums, Ahead next)
 {
+    enum { NEAR = 8 };
     QnVec s[MR][NV];
     QN_UNROLL for (int i = 0; i < mr; i++)
     {
@@ -40,6 +50,12 @@ QN_INLINE void tile(int mr, int nv, int64_t n, const float *a, int64_t a_step, c
     }
     for (int64_t t = 0; t < n; t++, a += a_step, b += NR) {
         QnVec y[NV];
+        qn_prefetch(a + NEAR * a_step);
+        qn_prefetch(a + NEAR * a_step + mr - 1);
+        qn_prefetch_far(next.dy);
+        qn_prefetch_far(next.x);
+        next.dy += next.dy_step;
+        next.x += next.x_step;
         QN_UNROLL for (int j = 0; j < nv; j++) y[j] = qn_vec_load(b + j * VW);
         QN_UNROLL for (int i = 0; i < mr; i++)
         {
@@ -53,13 +69,14 @@ QN_INLINE void tile(int mr, int nv, int64_t n, const float *a, int64_t a_step, c
     }
 }
 
-typedef void TileFn(int64_t n, const float *a, int64_t a_step, const float *b, float *sums);
+typedef void TileFn(int64_t n, const float *a, int64_t a_step, const float *b, float *sums,
+                    Ahead next);
 
 #define TILE(m, v)                                                                                 \
     static void tile_##m##_##v(int64_t n, const float *a, int64_t a_step, const float *b,          \
-                               float *sums)                                                        \
+                               float *sums, Ahead next)                                            \
     {                                                                                              \
-        tile(QN_MIN(m, MR), QN_MIN(v, NV), n, a, a_step, b, sums);                                 \
+        tile(QN_MIN(m, MR), QN_MIN(v, NV), n, a, a_step, b, sums, next);                           \
     }
 TILE(1, 1)
 TILE(1, 2)
@@ -82,7 +99,7 @@ static const int tile_rows[] = { 1, 4, 8, 12 };
 
 /* All m rows of a panel's sums: in tiles that never read beyond dy's channels. */
 static void multiply(int64_t m, int nv, int64_t n, const float *dy, int64_t step, const float *b,
-                     float *sums)
+                     float *sums, Ahead next)
 {
     for (int64_t i = 0; i < m;) {
         int f = 3;
@@ -91,8 +108,10 @@ static void multiply(int64_t m, int nv, int64_t n, const float *dy, int64_t step
         if (MR < 8 && m - i >= MR)
             f = tile_rows[1] == MR ? 1 : 2; /* clipped to MR rows */
         int rows = QN_MIN(tile_rows[f], MR);
-        tiles[f][nv - 1](n, dy + i, step, b, sums + i * NR);
+        tiles[f][nv - 1](n, dy + i, step, b, sums + i * NR, next);
         i += rows;
+        next.dy += n * next.dy_step;
+        next.x += n * next.x_step;
     }
 }
 
@@ -166,6 +185,30 @@ static void gather_panel(const Columns *g, int64_t panel, float *to)
     }
 }
 
+static int64_t tiles_of(int64_t m)
+{
+    return (m + MR - 1) / MR;
+}
+
+/* The band behind this one, in shares of all steps that its tiles make; of images in the plain
+ * layout what was turned is in the cache already. */
+static Ahead next_band(const QnConvDw *d, const float *dy, const Columns *g, int64_t pixels,
+                       int64_t step)
+{
+    const QnConvPass *p = &d->pass;
+    Ahead next = { (const char *)dy, (const char *)dy, 0, 0 };
+    int64_t shares = tiles_of(p->m) * d->block_panels, bytes = sizeof(float);
+    if (p->in_plain || p->out_plain || qn_conv_taps(p) > 1)
+        return next;
+    const QnConvAxis *axis = &p->axis[p->first];
+    int64_t row = g->end < axis->out ? axis->from[g->end] : axis->in;
+    next.dy = (const char *)(dy + pixels * step);
+    next.dy_step = (step * bytes + shares - 1) / shares;
+    next.x = (const char *)(g->x + row * qn_conv_inner(p, true) * g->step);
+    next.x_step = (g->step * bytes + shares - 1) / shares;
+    return next;
+}
+
 void QN_ISA_NAME(qn_conv_dw_block)(const QnConvDw *d, const float *x, const float *dy, float *sums,
                                    int64_t unit, float *scratch)
 {
@@ -188,11 +231,14 @@ void QN_ISA_NAME(qn_conv_dw_block)(const QnConvDw *d, const float *x, const floa
                              b.begin * inner * (p->out_plain ? p->m : p->groups * p->m);
             g.x = qn_band_rows(x, p->in_plain, i, p->axis[p->first].in, qn_conv_inner(p, true),
                                p->groups, group, p->c, b.in_lo, b.in_hi, in, &g.step);
+            Ahead next = next_band(d, a, &g, pixels, step);
             for (int64_t j = first; j < last; j++) {
                 int64_t left = QN_MIN((int64_t)NR, n_columns - j * NR);
                 gather_panel(&g, j, columns);
                 multiply(p->m, (int)((left + VW - 1) / VW), pixels, a, step, columns,
-                         sums + j * p->m * NR);
+                         sums + j * p->m * NR, next);
+                next.dy += tiles_of(p->m) * pixels * next.dy_step;
+                next.x += tiles_of(p->m) * pixels * next.x_step;
             }
         }
     }
