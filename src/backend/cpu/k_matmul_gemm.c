@@ -1,19 +1,7 @@
-/* matmul by Quern's own matrix product. Of large ones b is packed once, in chunks, for all blocks
- * of c; of small ones each block packs what it needs. */
+/* matmul by Quern's own matrix product. */
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/matmul.h"
+#include "backend/cpu/product.h"
 #include "ops/ops.h"
-
-/* b is packed past the caches where it would not stay in the second-level one. */
-enum { CHUNK_FLOATS = 4 << 20, CACHED_FLOATS = 1 << 18 };
-
-typedef struct MatmulState {
-    QnMatmul product;
-    QnGemmFns fns;
-    bool shared;
-    int64_t block_m, block_n, n_m, n_n;
-    int64_t chunk_n; /* shared: columns that are packed at once */
-} MatmulState;
 
 static const char *matmul_accepts(const QnNode *n, const QnKernelEnv *env)
 {
@@ -24,150 +12,22 @@ static const char *matmul_accepts(const QnNode *n, const QnKernelEnv *env)
     return qn_cpu_need_plain(n);
 }
 
-/* Blocks as large as possible that still give every thread several. Multiples of 24 rows and 96
- * columns are whole tiles at any instruction set. */
-static void choose_blocks(MatmulState *m, int n_threads)
-{
-    int64_t rows = QN_MAX(m->product.gemm.m, 1);
-    int64_t columns = QN_MAX(m->product.gemm.n, 1), batch = m->product.n_batch;
-    m->block_m = QN_GEMM_M;
-    m->block_n = QN_GEMM_N;
-    for (;;) {
-        m->n_m = (rows + m->block_m - 1) / m->block_m;
-        m->n_n = (columns + m->block_n - 1) / m->block_n;
-        bool enough = m->n_m * m->n_n * batch >= (int64_t)n_threads * (n_threads > 1 ? 3 : 1);
-        if (enough || (m->block_m <= 24 && m->block_n <= 96))
-            return;
-        if (m->block_m > 24 && (m->n_m > 1 || rows > 24 || m->block_n <= 96))
-            m->block_m = m->block_m == QN_GEMM_M ? 72 : 24;
-        else
-            m->block_n = m->block_n == QN_GEMM_N ? 192 : 96;
-    }
-}
-
-static int64_t blocks_of(int64_t n, int64_t block)
-{
-    return (n + block - 1) / block;
-}
-
-static int64_t round_up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-/* Blocks of rows are even, and as many for each thread as for the others; blocks of columns are as
- * wide as they may be, since each packs its rows of a. */
-static void choose_shares(MatmulState *m, int n_threads)
-{
-    const QnGemm *g = &m->product.gemm;
-    m->n_m = round_up(blocks_of(g->m, QN_GEMM_TALL), n_threads);
-    m->n_n = blocks_of(g->n, QN_GEMM_WIDE);
-    m->block_n = round_up(blocks_of(g->n, m->n_n), QN_GEMM_GRAIN);
-    m->chunk_n = QN_MAX(1, CHUNK_FLOATS / QN_MAX(g->k, 1) / m->block_n) * m->block_n;
-    m->chunk_n = QN_MIN(m->chunk_n, round_up(g->n, m->block_n));
-}
-
-/* Worth another pass over b: each packed element serves several blocks. */
-static bool is_shared(const QnGemm *g)
-{
-    enum { LEAST_PRODUCTS = 1 << 22 };
-    return g->m >= QN_GEMM_GRAIN && g->n >= QN_GEMM_GRAIN &&
-           g->m * g->n >= LEAST_PRODUCTS / QN_MAX(g->k, 1);
-}
-
 static QnStatus matmul_prepare(QnPrepared *p)
 {
-    MatmulState *m = qn_alloc(sizeof *m);
+    QnProduct *m = p->state = qn_alloc(sizeof *m);
     if (!m)
         return QN_ENOMEM;
-    int64_t threads = p->env->n_threads, floats = threads * QN_GEMM_SCRATCH;
-    m->product = qn_matmul_of(p->node);
-    m->fns = qn_gemm_find(p->env->isa);
-    m->shared = is_shared(&m->product.gemm);
-    if (m->shared) {
-        choose_shares(m, (int)threads);
-        floats = threads * QN_GEMM_PANELS_SCRATCH + m->chunk_n * m->product.gemm.k;
-    } else {
-        choose_blocks(m, (int)threads);
-    }
-    p->state = m;
-    p->workspace_bytes = (size_t)floats * sizeof(float);
+    QnMatmul of = qn_matmul_of(p->node);
+    qn_product_init(m, &of, p->env);
+    p->workspace_bytes = qn_product_workspace(m);
     return QN_OK;
-}
-
-typedef struct MatmulRun {
-    const MatmulState *m;
-    const char *operand[4];
-    float *scratch;
-    QnGemm gemm;         /* of a shared product */
-    QnGemmPanels panels; /* likewise */
-} MatmulRun;
-
-static void run_unit(void *ctx, int worker, int64_t unit)
-{
-    const MatmulRun *r = ctx;
-    const MatmulState *m = r->m;
-    QnGemm g = qn_matmul_at(&m->product, unit / m->n_n / m->n_m, r->operand);
-    int64_t i = unit / m->n_n % m->n_m * m->block_m, j = unit % m->n_n * m->block_n;
-    m->fns.block(&g, i, QN_MIN(i + m->block_m, g.m), j, QN_MIN(j + m->block_n, g.n),
-                 r->scratch + (int64_t)worker * QN_GEMM_SCRATCH);
-}
-
-/* ---- shared products ---- */
-
-static void pack_unit(void *ctx, int worker, int64_t unit)
-{
-    const MatmulRun *r = ctx;
-    int64_t j = r->panels.n0 + unit * QN_GEMM_GRAIN;
-    (void)worker;
-    r->m->fns.pack(&r->gemm, &r->panels, j, QN_MIN(j + QN_GEMM_GRAIN, r->panels.n1));
-}
-
-static void block_unit(void *ctx, int worker, int64_t unit)
-{
-    const MatmulRun *r = ctx;
-    const MatmulState *m = r->m;
-    int64_t i = unit % m->n_m, j = r->panels.n0 + unit / m->n_m * m->block_n;
-    int64_t tiles = blocks_of(r->gemm.m, m->fns.tile_rows);
-    int64_t m0 = qn_cpu_part_begin(tiles, m->n_m, i) * m->fns.tile_rows;
-    int64_t m1 = qn_cpu_part_begin(tiles, m->n_m, i + 1) * m->fns.tile_rows;
-    m->fns.panels(&r->gemm, &r->panels, m0, QN_MIN(m1, r->gemm.m), j,
-                  QN_MIN(j + m->block_n, r->panels.n1),
-                  r->scratch + (int64_t)worker * QN_GEMM_PANELS_SCRATCH);
-}
-
-static void run_shared(MatmulRun *r, int threads)
-{
-    const MatmulState *m = r->m;
-    int64_t n = m->product.gemm.n;
-    for (int64_t batch = 0; batch < m->product.n_batch; batch++) {
-        r->gemm = qn_matmul_at(&m->product, batch, r->operand);
-        for (int64_t n0 = 0; n0 < n; n0 += m->chunk_n) {
-            int64_t n1 = QN_MIN(n0 + m->chunk_n, n);
-            r->panels.n0 = n0;
-            r->panels.n1 = n1;
-            qn_cpu_units(threads, blocks_of(n1 - n0, QN_GEMM_GRAIN), pack_unit, r);
-            qn_cpu_units(threads, m->n_m * blocks_of(n1 - n0, m->block_n), block_unit, r);
-        }
-    }
 }
 
 static QnStatus matmul_run(const QnPrepared *p, const void *const *in, void *const *out,
                            void *workspace)
 {
-    const MatmulState *m = p->state;
-    MatmulRun r = { .m = m,
-                    .operand = { in[0], in[1], p->node->n_in > 2 ? in[2] : NULL, out[0] },
-                    .scratch = workspace };
-    int64_t k = m->product.gemm.k;
-    if (m->shared) {
-        r.panels.n = m->chunk_n;
-        r.panels.b = r.scratch + (int64_t)p->env->n_threads * QN_GEMM_PANELS_SCRATCH;
-        r.panels.past_caches = m->chunk_n * k > CACHED_FLOATS;
-        run_shared(&r, qn_cpu_threads(p));
-    } else if (m->product.gemm.m && m->product.gemm.n) {
-        qn_cpu_units(qn_cpu_threads(p), m->product.n_batch * m->n_m * m->n_n, run_unit, &r);
-    }
+    const char *const operand[] = { in[0], in[1], p->node->n_in > 2 ? in[2] : NULL, out[0] };
+    qn_product_run(p->state, qn_cpu_threads(p), operand, workspace);
     return QN_OK;
 }
 
