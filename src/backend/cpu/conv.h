@@ -10,7 +10,8 @@
  * -1: none. */
 typedef struct QnConvAxis {
     int64_t in, k, out;
-    int64_t phase; /* o and o + phase read with the same taps (the stride of a backward pass) */
+    int64_t phase;     /* o and o + phase read with the same taps (the stride of a backward pass) */
+    int64_t step, pad; /* tap t of o is o * step - pad + t; step 0: it is not that simple */
     int32_t *from;
 } QnConvAxis;
 

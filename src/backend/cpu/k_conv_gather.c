@@ -38,6 +38,8 @@ static QnStatus axis_init(QnConvAxis *a, const QnWindow *w, int d, bool backward
     a->out = backward ? w->in[d] : w->out[d];
     a->k = w->k[d];
     a->phase = backward ? w->stride[d] : 1;
+    a->step = !backward && w->dil[d] == 1 ? w->stride[d] : 0;
+    a->pad = w->pad[d];
     a->from = qn_alloc_array((size_t)(a->out * a->k) + 1, sizeof *a->from);
     if (!a->from)
         return QN_ENOMEM;

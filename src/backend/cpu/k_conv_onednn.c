@@ -32,11 +32,25 @@ static ConvTypes types_of(const QnNode *n)
     return (ConvTypes){ b, o, a, NULL };
 }
 
+/* A window can lie in the padding alone: release 2.6 then leaves out what follows the products. */
+static bool has_empty_windows(const QnNode *n, const QnShape *w)
+{
+    int axes = w->rank - 2;
+    QnConvAttr full = qn_window_conv_full(n->attr, axes);
+    for (int i = 0; i < 2 * axes; i++) {
+        if (full.pads.v[i] > (w->dim[2 + i % axes] - 1) * full.dilations.v[i % axes])
+            return true;
+    }
+    return false;
+}
+
 static const char *conv_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     ConvTypes t = types_of(n);
     if (t.w->layout != QN_LAYOUT_PLAIN)
         return "takes only plain weights";
+    if (n->op == &qn_op_conv_map && has_empty_windows(n, &t.w->shape))
+        return "takes no windows of padding alone";
     const char *why = qn_dnn_refuses(n, env);
     return why || n->op != &qn_op_conv_map
                ? why

@@ -33,7 +33,7 @@ typedef struct Tile {
 
 /* Scratch of a worker, cut up. */
 typedef struct Room {
-    float *zeros, *in, *out;
+    float *zeros, *in, *out, *padded;
     Tile tile[BLOCK];
 } Room;
 
@@ -47,6 +47,7 @@ static int64_t conv_scratch(const QnConvPass *p)
     int64_t taps = qn_conv_taps(p), n = align(p->c);
     n += p->in_plain ? align(p->band_in * qn_conv_inner(p, true) * p->c) : 0;
     n += p->out_plain ? align(p->band * qn_conv_inner(p, false) * p->m) : 0;
+    n += align(qn_band_padded_size(p));
     n += qn_band_is_dense(p) ? BLOCK * align(MOST_ROWS * taps * p->c) : 0;
     return n + BLOCK * (align(taps) + align(taps * MOST_ROWS * (int64_t)(sizeof(void *) / 4)));
 }
@@ -60,6 +61,8 @@ static Room room_of(const QnConvPass *p, float *at)
     at += p->in_plain ? align(p->band_in * qn_conv_inner(p, true) * p->c) : 0;
     r.out = at;
     at += p->out_plain ? align(p->band * qn_conv_inner(p, false) * p->m) : 0;
+    r.padded = at;
+    at += align(qn_band_padded_size(p));
     for (int i = 0; i < BLOCK; i++) {
         r.tile[i].tap = (int32_t *)(void *)at;
         at += align(taps);
@@ -197,7 +200,7 @@ typedef struct BandRun {
     const QnConvPass *p;
     const float *x, *packed; /* of the group */
     float *y;                /* of the band */
-    int64_t x_step, y_step, y_first;
+    int64_t x_step, y_step, y_first, begin;
     Room *room;
     int n_tiles;
     int64_t pixel[MOST_ROWS][3];
@@ -255,6 +258,24 @@ static void fill_dense(const BandRun *r, Tile *t)
         t->rows[i] = t->own + (i < r->n_pixels ? i : 0) * t->c;
 }
 
+/* A row of the window is one tap. What a tile has too many is read and not stored. */
+static void fill_padded(const BandRun *r, Tile *t)
+{
+    const QnConvAxis *a = r->p->axis;
+    int64_t c = r->p->c, width = qn_band_padded_row(r->p) * c;
+    t->c = a[2].k * c;
+    t->n_taps = (int)a[1].k;
+    for (int k = 0; k < t->n_taps; k++)
+        t->tap[k] = k;
+    for (int i = 0; i < MOST_ROWS; i++) {
+        const int64_t *o = r->pixel[i < r->n_pixels ? i : 0];
+        const float *at = r->room->padded + (o[1] - r->begin) * a[1].step * width;
+        at += o[2] * a[2].step * c;
+        for (int k = 0; k < t->n_taps; k++)
+            t->rows[k * MOST_ROWS + i] = at + k * width;
+    }
+}
+
 static void fill_sparse(const BandRun *r, Tile *t)
 {
     t->c = r->p->c;
@@ -273,7 +294,9 @@ static void end_tile(BandRun *r)
     Tile *t = &r->room->tile[r->n_tiles++];
     t->n_rows = r->n_pixels;
     t->past = r->past;
-    if (qn_band_is_dense(r->p))
+    if (qn_band_is_padded(r->p))
+        fill_padded(r, t);
+    else if (qn_band_is_dense(r->p))
         fill_dense(r, t);
     else
         fill_sparse(r, t);
@@ -322,6 +345,9 @@ static void run_group(const QnConvPass *p, const float *x, const float *packed, 
     int64_t panels = (p->m + COLUMNS - 1) / COLUMNS, all = p->groups * p->m;
     r.x = qn_band_rows(x, p->in_plain, image, p->axis[p->first].in, qn_conv_inner(p, true),
                        p->groups, group, p->c, b->in_lo, b->in_hi, room->in, &r.x_step);
+    r.begin = b->begin;
+    if (qn_band_is_padded(p))
+        qn_band_pad(p, b, r.x, room->padded);
     r.packed = packed + group * panels * qn_conv_panel(p, COLUMNS);
     r.y = p->out_plain ? room->out : y + image * rows * inner * all + group * p->m;
     r.y_step = p->out_plain ? p->m : all;

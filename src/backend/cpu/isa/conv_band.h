@@ -5,6 +5,8 @@
 #include "backend/cpu/conv.h"
 #include "backend/cpu/isa/simd.h"
 
+#include <string.h>
+
 typedef struct QnBand {
     int64_t begin, end;   /* rows written along pass->first */
     int64_t in_lo, in_hi; /* rows read */
@@ -40,11 +42,50 @@ QN_INLINE const float *qn_band_rows(const float *x, bool plain, int64_t image, i
     return own - lo * inner * c;
 }
 
+/* ---- few channels: little work for each pointer to a pixel ---- */
+
+/* Whether windows are read where they lie in a copy of the band with its padding: a row of a window
+ * is one run of floats there. */
+QN_INLINE bool qn_band_is_padded(const QnConvPass *p)
+{
+    return p->c <= 4 && p->groups == 1 && p->first == 1 && p->axis[1].step && p->axis[2].step;
+}
+
+/* Pixels of a row of the copy, and floats of the copy. */
+QN_INLINE int64_t qn_band_padded_row(const QnConvPass *p)
+{
+    return QN_MAX(p->axis[2].out - 1, 0) * p->axis[2].step + p->axis[2].k;
+}
+
+QN_INLINE int64_t qn_band_padded_size(const QnConvPass *p)
+{
+    int64_t rows = (p->band - 1) * p->axis[1].step + p->axis[1].k;
+    return qn_band_is_padded(p) ? rows * qn_band_padded_row(p) * p->c : 0;
+}
+
+/* The copy of what rows b->begin..b->end read of x, an image of (pixel, channel). */
+QN_INLINE void qn_band_pad(const QnConvPass *p, const QnBand *b, const float *x, float *to)
+{
+    const QnConvAxis *a = &p->axis[1], *inner = &p->axis[2];
+    int64_t rows = (b->end - 1 - b->begin) * a->step + a->k, width = qn_band_padded_row(p);
+    int64_t left = QN_MIN(inner->pad, width), n = QN_MIN(inner->in, width - left);
+    for (int64_t i = 0; i < rows; i++, to += width * p->c) {
+        int64_t e = b->begin * a->step - a->pad + i;
+        if (e < 0 || e >= a->in) {
+            memset(to, 0, (size_t)(width * p->c) * sizeof *to);
+            continue;
+        }
+        memset(to, 0, (size_t)(left * p->c) * sizeof *to);
+        memcpy(to + left * p->c, x + e * inner->in * p->c, (size_t)(n * p->c) * sizeof *to);
+        memset(to + (left + n) * p->c, 0, (size_t)((width - left - n) * p->c) * sizeof *to);
+    }
+}
+
 /* Whether all that one output pixel reads is gathered into adjacent floats, which pays when there
  * are few channels and so little work for each pointer. */
 QN_INLINE bool qn_band_is_dense(const QnConvPass *p)
 {
-    return p->c <= 4 && p->c * qn_conv_taps(p) <= 64;
+    return !qn_band_is_padded(p) && p->c <= 4 && p->c * qn_conv_taps(p) <= 64;
 }
 
 /* k neighbours of c channels each, given as constants where that is worth it. */

@@ -10,6 +10,13 @@ static int64_t align(int64_t floats)
     return (floats + 15) / 16 * 16;
 }
 
+/* Whether rows of windows are multiplied where they lie (conv_dw_rows.c); the sums then are
+ * [column][m], and one unit has them all. */
+static bool by_rows_of(const QnConvDw *d)
+{
+    return qn_band_is_padded(&d->pass) && d->pass.m % VW == 0 && d->n_blocks == 1;
+}
+
 static int64_t band_pixels(const QnConvPass *p)
 {
     return p->band * qn_conv_inner(p, false);
@@ -18,12 +25,15 @@ static int64_t band_pixels(const QnConvPass *p)
 int64_t QN_ISA_NAME(qn_conv_dw_scratch)(const QnConvDw *d);
 void QN_ISA_NAME(qn_conv_dw_block)(const QnConvDw *d, const float *x, const float *dy, float *sums,
                                    int64_t unit, float *scratch);
+void QN_ISA_NAME(qn_conv_dw_rows)(const QnConvPass *p, const QnBand *b, const float *padded,
+                                  const float *dy, int64_t dy_step, float *sums);
 void QN_ISA_NAME(qn_conv_dw_finish)(const QnConvDw *d, const float *sums, float *dw, int64_t unit);
 
 int64_t QN_ISA_NAME(qn_conv_dw_scratch)(const QnConvDw *d)
 {
     const QnConvPass *p = &d->pass;
-    int64_t n = align(band_pixels(p) * NR) + align(p->c);
+    int64_t n =
+        by_rows_of(d) ? align(qn_band_padded_size(p)) : align(band_pixels(p) * NR) + align(p->c);
     n += p->in_plain ? align(p->band_in * qn_conv_inner(p, true) * p->c) : 0;
     return n + (p->out_plain ? align(band_pixels(p) * p->m) : 0);
 }
@@ -216,7 +226,9 @@ void QN_ISA_NAME(qn_conv_dw_block)(const QnConvDw *d, const float *x, const floa
     int64_t block = unit % d->n_blocks, group = unit / d->n_blocks % p->groups;
     int64_t split = unit / d->n_blocks / p->groups;
     int64_t first = block * d->block_panels, last = QN_MIN(first + d->block_panels, d->n_panels);
-    float *columns = scratch, *in = columns + align(band_pixels(p) * NR) + align(p->c);
+    bool by_rows = by_rows_of(d);
+    float *columns = scratch, *in = columns + (by_rows ? align(qn_band_padded_size(p))
+                                                       : align(band_pixels(p) * NR) + align(p->c));
     float *rows = in + (p->in_plain ? align(p->band_in * qn_conv_inner(p, true) * p->c) : 0);
     int64_t inner = qn_conv_inner(p, false), n_columns = qn_conv_taps(p) * p->c;
     sums += (split * p->groups + group) * d->n_panels * p->m * NR;
@@ -231,6 +243,11 @@ void QN_ISA_NAME(qn_conv_dw_block)(const QnConvDw *d, const float *x, const floa
                              b.begin * inner * (p->out_plain ? p->m : p->groups * p->m);
             g.x = qn_band_rows(x, p->in_plain, i, p->axis[p->first].in, qn_conv_inner(p, true),
                                p->groups, group, p->c, b.in_lo, b.in_hi, in, &g.step);
+            if (by_rows) {
+                qn_band_pad(p, &b, g.x, columns);
+                QN_ISA_NAME(qn_conv_dw_rows)(p, &b, columns, a, step, sums);
+                continue;
+            }
             Ahead next = next_band(d, a, &g, pixels, step);
             for (int64_t j = first; j < last; j++) {
                 int64_t left = QN_MIN((int64_t)NR, n_columns - j * NR);
@@ -250,13 +267,15 @@ void QN_ISA_NAME(qn_conv_dw_finish)(const QnConvDw *d, const float *sums, float 
     int64_t group = unit / d->n_panels, panel = unit % d->n_panels, taps = qn_conv_taps(p);
     int64_t n = QN_MIN((int64_t)NR, taps * p->c - panel * NR);
     int64_t split_step = p->groups * d->n_panels * p->m * NR;
-    sums += unit * p->m * NR;
+    bool by_rows = by_rows_of(d); /* of one group, so that units are panels */
+    if (!by_rows)
+        sums += unit * p->m * NR;
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t j = 0; j < n; j++) {
             int64_t column = panel * NR + j, c = column % p->c, t = column / p->c;
             float s = 0;
             for (int64_t k = 0; k < d->n_splits; k++)
-                s += sums[k * split_step + i * NR + j];
+                s += sums[k * split_step + (by_rows ? column * p->m + i : i * NR + j)];
             dw[((group * p->m + i) * p->c + c) * taps + t] = s;
         }
     }
