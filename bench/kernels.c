@@ -150,17 +150,17 @@ static int run_text(const Options *o, const char *text, bool *known)
 
 static int run_cases(const Options *o, bool *known)
 {
-    int failed = 0;
-    if (strchr(o->word, '['))
-        return run_text(o, o->word, known); /* a case itself */
+    int failed = 0, n = 0;
     for (int i = 0; i < QN_COUNT(lists); i++) {
         for (int k = 0; k < lists[i]->n; k++) {
             const char *text = lists[i]->text[k];
-            if (strstr(text, o->word))
-                failed += run_text(o, text, known);
+            if (!strstr(text, o->word))
+                continue;
+            failed += run_text(o, text, known);
+            n++;
         }
     }
-    return failed;
+    return !n && strchr(o->word, '[') ? run_text(o, o->word, known) : failed;
 }
 
 static int report_forgotten(const bool *known)

@@ -114,6 +114,7 @@ typedef enum QnTrait {
                               * that move data do */
     QN_WHOLE = 1 << 16,      /* its reference computes integers exactly, and they wrap */
     QN_TEXT_F8 = 1 << 17,    /* its device text reads and writes f8e4m3fn and f8e5m2 */
+    QN_RELAYOUT = 1 << 18,   /* changes the order of elements in memory alone */
 } QnTrait;
 
 /* ---- maps ------------------------------------------------------------------------------------ */

@@ -1,9 +1,19 @@
 #include "ir/reads.h"
 
+/* Whether elements lie in memory in the row-major order of the shape; images do so in any layout if
+ * they have one channel or one pixel. */
+static bool is_row_major(const QnType *t)
+{
+    bool one_pixel = true;
+    for (int i = 2; i < t->shape.rank; i++)
+        one_pixel &= t->shape.dim[i] == 1;
+    return t->layout == QN_LAYOUT_PLAIN || t->shape.dim[1] == 1 || one_pixel;
+}
+
 bool qn_reads_is_view(const QnNode *n)
 {
-    return (n->op->traits & QN_VIEW) && n->out[0].type.layout == QN_LAYOUT_PLAIN &&
-           n->in[0]->type.layout == QN_LAYOUT_PLAIN;
+    return (n->op->traits & (QN_VIEW | QN_RELAYOUT)) && is_row_major(&n->out[0].type) &&
+           is_row_major(&n->in[0]->type);
 }
 
 /* One step towards the root; NULL: v is one. */

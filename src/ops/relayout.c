@@ -56,7 +56,7 @@ const QnOp qn_op_relayout = {
     .version = 1,
     .doc = "the same tensor in another order in memory",
     .n_in = 1,
-    .traits = QN_MOVES_DATA,
+    .traits = QN_MOVES_DATA | QN_RELAYOUT,
     QN_ATTRS(Attr, relayout_fields),
     .infer = relayout_infer,
     .ref = relayout_ref,

@@ -1,4 +1,5 @@
 #include "rt/plan_impl.h"
+#include "ir/reads.h"
 #include "rt/memplan.h"
 
 #include <string.h>
@@ -12,9 +13,7 @@ static QnStatus select_kernels(QnPlan *p)
         return QN_ENOMEM;
     QN_GRAPH_EACH(p->graph, n)
     {
-        bool view = (n->op->traits & QN_VIEW) && n->out[0].type.layout == QN_LAYOUT_PLAIN &&
-                    n->in[0]->type.layout == QN_LAYOUT_PLAIN;
-        if (view || (n->op->traits & (QN_LEAF | QN_EFFECT)))
+        if (qn_reads_is_view(n) || (n->op->traits & (QN_LEAF | QN_EFFECT)))
             continue;
         QN_TRY(qn_select(p->device, n, p->options.choices, &p->kernels[n->id]));
         p->n_steps++;

@@ -7,6 +7,7 @@
 #include "rt/plan.h"
 
 #include <math.h>
+#include "ir/reads.h"
 
 static QnDevice *device;
 
@@ -202,4 +203,26 @@ static void test_symbolic_graphs_are_left_alone(void **state)
     assert_ok(qn_layout_run(g, NULL, &report));
     assert_true(report.n_groups == 0);
     qn_graph_free(g);
+}
+
+/* Images of one channel or one pixel lie alike in both orders: nothing runs to turn them. */
+static void test_turns_that_are_views(void **state)
+{
+    static const struct {
+        QnShape shape;
+        bool view;
+    } cases[] = { { QN_SHAPE(2, 1, 4, 5), true },
+                  { QN_SHAPE(2, 3, 1, 1), true },
+                  { QN_SHAPE(2, 3, 1, 5), false },
+                  { QN_SHAPE(2, 3, 4, 5), false } };
+    for (int i = 0; i < QN_COUNT(cases); i++) {
+        QnGraph *g = qn_graph_new();
+        QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &cases[i].shape);
+        QnValue *turned = qn_relayout(g, x, QN_LAYOUT_CHANNELS_LAST);
+        QnValue *flat = qn_flatten(g, turned, 1);
+        assert_int_equal(qn_reads_is_view(turned->node), cases[i].view);
+        assert_int_equal(qn_reads_is_view(flat->node), cases[i].view);
+        assert_ok(qn_graph_check(g));
+        qn_graph_free(g);
+    }
 }

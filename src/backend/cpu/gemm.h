@@ -42,14 +42,17 @@ enum { QN_GEMM_GRAIN = 96 };
 /* Packs all K blocks of columns n0..n1. */
 typedef void QnGemmPackFn(const QnGemm *g, const QnGemmPanels *p, int64_t n0, int64_t n1);
 
-/* Rows m0..m1 and columns n0..n1 of c from panels, at most QN_GEMM_TALL x QN_GEMM_WIDE. scratch:
- * QN_GEMM_PANELS_SCRATCH floats. */
+/* Rows m0..m1 and columns n0..n1 of c from panels, at most QN_GEMM_TALL x QN_GEMM_WIDE. */
 typedef void QnGemmPanelsFn(const QnGemm *g, const QnGemmPanels *p, int64_t m0, int64_t m1,
                             int64_t n0, int64_t n1, float *scratch);
 enum { QN_GEMM_TALL = 72, QN_GEMM_WIDE = 22 * QN_GEMM_GRAIN };
-enum {
-    QN_GEMM_PANELS_SCRATCH = (QN_GEMM_TALL + 8) * (QN_GEMM_K + QN_GEMM_WIDE),
-};
+
+/* Floats of scratch for so many columns: rows of a, packed, and sums between K blocks. */
+QN_INLINE int64_t qn_gemm_panels_scratch(int64_t k, int64_t columns)
+{
+    enum { ROWS = QN_GEMM_TALL + 8, TILE = 512 };
+    return k <= QN_GEMM_K ? ROWS * k + TILE : ROWS * (QN_GEMM_K + columns + QN_GEMM_GRAIN);
+}
 
 typedef struct QnGemmFns {
     QnGemmFn *block;

@@ -57,7 +57,9 @@ static const char *conv_accepts(const QnNode *n, const QnKernelEnv *env)
                : qn_dnn_post_refuses(n, qn_body_of(n), qn_conv_map_split(n));
 }
 
-enum { LEAST_TILES = 12 }; /* with fewer, reading the transformed filters takes longest */
+/* With fewer tiles, reading the transformed filters takes longest; with fewer channels,
+ * transforming both images for the gradient by the weights. */
+enum { LEAST_TILES = 12, LEAST_DW = 32 * 64 };
 
 /* What the library's Winograd takes: AVX-512, one stride, filters of 3x3, whole vectors of
  * channels, after which at most a ReLU may follow. Release 2.6 computes gradients wrongly where the
@@ -82,6 +84,8 @@ static const char *winograd_accepts(const QnNode *n, const QnKernelEnv *env)
     if (y->dim[2] < 7 || y->dim[3] < 7 ||
         y->dim[0] * ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4) < LEAST_TILES)
         return "takes images of 7 x 7 and 12 tiles of 4 x 4 at least";
+    if (n->op == &qn_op_conv_dw && w->dim[0] * w->dim[1] < LEAST_DW)
+        return "takes 32 x 64 channels at least";
     if (n->op == &qn_op_conv_map) {
         const QnBody *b = qn_body_of(n);
         if (b->n_instr != 1 || b->instr[0].op != &qn_op_relu)

@@ -92,6 +92,14 @@ static const char *epilogue_refused(const QnNode *n)
                : "takes sums with images that lie alike";
 }
 
+/* The gradient by the weights transforms both images: that pays where each is in many products. */
+static const char *few_channels_refused(const Roles *t)
+{
+    enum { LEAST = 64 * 64 };
+    return t->x->shape.dim[1] * t->y->shape.dim[1] < LEAST ? "takes 64 x 64 channels at least"
+                                                           : NULL;
+}
+
 static const char *winograd_accepts(const QnNode *n, const QnKernelEnv *env)
 {
     Roles t = roles_of(n);
@@ -102,7 +110,9 @@ static const char *winograd_accepts(const QnNode *n, const QnKernelEnv *env)
     const char *why = qn_cpu_need_f32(n);
     if (!why)
         why = epilogue_refused(n);
-    return why ? why : shape_refused(n, &t);
+    if (!why)
+        why = shape_refused(n, &t);
+    return !why && n->op == &qn_op_conv_dw ? few_channels_refused(&t) : why;
 }
 
 /* ---- preparing ---- */

@@ -47,6 +47,7 @@ static void choose_shares(QnProduct *m, int n_threads)
     m->block_n = round_up(blocks_of(g->n, m->n_n), QN_GEMM_GRAIN);
     m->chunk_n = QN_MAX(1, CHUNK_FLOATS / QN_MAX(g->k, 1) / m->block_n) * m->block_n;
     m->chunk_n = QN_MIN(m->chunk_n, round_up(g->n, m->block_n));
+    m->scratch = round_up(qn_gemm_panels_scratch(g->k, m->block_n), 16);
 }
 
 /* Worth another pass over b: each packed element serves several blocks. */
@@ -71,7 +72,7 @@ void qn_product_init(QnProduct *m, const QnMatmul *of, const QnKernelEnv *env)
 
 size_t qn_product_workspace(const QnProduct *m)
 {
-    int64_t each = m->shared ? QN_GEMM_PANELS_SCRATCH : QN_GEMM_SCRATCH;
+    int64_t each = m->shared ? m->scratch : QN_GEMM_SCRATCH;
     int64_t panels = m->shared ? m->chunk_n * m->product.gemm.k : 0;
     return (size_t)(m->n_threads * each + panels) * sizeof(float);
 }
@@ -113,8 +114,7 @@ static void block_unit(void *ctx, int worker, int64_t unit)
     int64_t m0 = qn_cpu_part_begin(tiles, m->n_m, i) * m->fns.tile_rows;
     int64_t m1 = qn_cpu_part_begin(tiles, m->n_m, i + 1) * m->fns.tile_rows;
     m->fns.panels(&r->gemm, &r->panels, m0, QN_MIN(m1, r->gemm.m), j,
-                  QN_MIN(j + m->block_n, r->panels.n1),
-                  r->scratch + (int64_t)worker * QN_GEMM_PANELS_SCRATCH);
+                  QN_MIN(j + m->block_n, r->panels.n1), r->scratch + worker * m->scratch);
 }
 
 static void run_shared(ProductRun *r, int threads)
@@ -141,7 +141,7 @@ void qn_product_run(const QnProduct *m, int n_threads, const char *const operand
     memcpy(r.operand, operand, sizeof r.operand);
     if (m->shared) {
         r.panels.n = m->chunk_n;
-        r.panels.b = r.scratch + (int64_t)m->n_threads * QN_GEMM_PANELS_SCRATCH;
+        r.panels.b = r.scratch + m->n_threads * m->scratch;
         r.panels.past_caches = m->chunk_n * k > CACHED_FLOATS;
         run_shared(&r, n_threads);
     } else if (m->product.gemm.m && m->product.gemm.n) {

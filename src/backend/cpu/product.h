@@ -12,6 +12,7 @@ typedef struct QnProduct {
     bool shared;
     int64_t block_m, block_n, n_m, n_n;
     int64_t chunk_n; /* shared: columns that are packed at once */
+    int64_t scratch; /* shared: floats a thread */
 } QnProduct;
 
 void qn_product_init(QnProduct *m, const QnMatmul *of, const QnKernelEnv *env);

@@ -197,8 +197,10 @@ static void add_slice(const Block *c, Slice *s)
     int64_t at = 0, sharers = (c->m1 - c->m0 + MR - 1) / MR;
     s->ahead = NR * (int64_t)sizeof(float) / QN_MAX(sharers, 1);
     for (int64_t j = 0; j < c->n1 - c->n0; j += NR) {
-        for (int64_t i = 0; i < c->m1 - c->m0; i += MR, at++)
-            add_tile(c, s, i, j, c->own + at * MR * NR);
+        for (int64_t i = 0; i < c->m1 - c->m0; i += MR) {
+            add_tile(c, s, i, j, c->own + at);
+            at += s->first && s->last ? 0 : MR * NR; /* nothing is kept of a single K block */
+        }
     }
 }
 
@@ -240,7 +242,7 @@ void QN_ISA_NAME(qn_gemm_pack)(const QnGemm *g, const QnGemmPanels *p, int64_t n
 void QN_ISA_NAME(qn_gemm_panels)(const QnGemm *g, const QnGemmPanels *p, int64_t m0, int64_t m1,
                                  int64_t n0, int64_t n1, float *scratch)
 {
-    Block c = { g, m0, m1, n0, n1, scratch + (QN_GEMM_TALL + 8) * QN_GEMM_K };
+    Block c = { g, m0, m1, n0, n1, scratch + (QN_GEMM_TALL + 8) * QN_MIN(g->k, QN_GEMM_K) };
     int64_t k0 = 0;
     do {
         int64_t k1 = QN_MIN(k0 + QN_GEMM_K, g->k), k2 = QN_MIN(k1 + QN_GEMM_K, g->k);
