@@ -81,10 +81,25 @@ typedef struct Sim {
     const QnValue **holds; /* by block: the root value whose elements it has */
 } Sim;
 
+/* Whether every element lies in memory where row-major order has it. */
+static bool is_row_major(const QnType *t)
+{
+    if (t->layout == QN_LAYOUT_PLAIN)
+        return true;
+    int64_t c = t->shape.dim[1], pixels = 1;
+    for (int i = 2; i < t->shape.rank; i++)
+        pixels *= t->shape.dim[i];
+    for (int64_t i = 0; i < c * pixels; i++) {
+        if (i % pixels * c + i / pixels != i)
+            return false;
+    }
+    return true;
+}
+
 static bool is_view(const QnNode *n)
 {
-    return (n->op->traits & QN_VIEW) && n->out[0].type.layout == QN_LAYOUT_PLAIN &&
-           n->in[0]->type.layout == QN_LAYOUT_PLAIN;
+    return ((n->op->traits & QN_VIEW) || n->op == &qn_op_relayout) &&
+           is_row_major(&n->out[0].type) && is_row_major(&n->in[0]->type);
 }
 
 static const QnValue *root_of(const QnValue *v)
