@@ -145,7 +145,8 @@ QN_API QnValue *qn_conv_map(QnGraph *g, const QnNode *n, const QnBody *body, QnV
     if (n_more > QN_MAX_IN - 3)
         return qn_graph_poison(g);
     memcpy(in, n->in, (size_t)n_conv * sizeof *in);
-    memcpy(in + n_conv, more, (size_t)n_more * sizeof *in);
+    for (int i = 0; i < n_more; i++)
+        in[n_conv + i] = more[i];
     return qn_emitn(g, &qn_op_conv_map, &a, in, n_conv + n_more);
 }
 

@@ -183,7 +183,8 @@ QN_API QnNode *qn_matmul_map(QnGraph *g, const QnNode *n, const QnBody *body, Qn
         return NULL;
     }
     memcpy(in, n->in, (size_t)n_product * sizeof *in);
-    memcpy(in + n_product, more, (size_t)n_more * sizeof *in);
+    for (int i = 0; i < n_more; i++)
+        in[n_product + i] = more[i];
     return qn_emit(g, &qn_op_matmul_map, &a, in, n_product + n_more);
 }
 
