@@ -31,12 +31,17 @@ typedef struct Choice {
     bool moves; /* nothing uses it earlier: it is computed there alone */
 } Choice;
 
+static bool computes(const QnNode *n)
+{
+    return n->n_out > 0 && !(n->op->traits & (QN_LEAF | QN_EFFECT | QN_VIEW)) &&
+           !qn_reads_is_view(n);
+}
+
 /* Output 0 costs about as much as reading it; further outputs, such as a norm's statistics, stay.
  */
 static bool is_cheap(const QnNode *n)
 {
-    return n->n_out > 0 && !(n->op->traits & (QN_LEAF | QN_EFFECT | QN_VIEW)) &&
-           (n->op->traits & (QN_MAP | QN_MOVES_DATA | QN_ROWWISE));
+    return computes(n) && (n->op->traits & (QN_MAP | QN_MOVES_DATA | QN_ROWWISE));
 }
 
 static QnStatus scan_last(Scan *s, QnArena *tmp)
@@ -204,7 +209,7 @@ static Purse purse_of(const QnGraph *g, const QnPipelineOptions *o)
     p.worth = WORTH_BYTES;
     QN_GRAPH_EACH(g, n)
     {
-        if (!(n->op->traits & (QN_LEAF | QN_EFFECT | QN_VIEW)))
+        if (computes(n))
             p.left += o->recompute_share * time_of(n, p.balance);
     }
     return p;
