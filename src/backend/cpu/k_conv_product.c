@@ -66,26 +66,8 @@ static QnMatmul product_of(const QnNode *n)
 
 static QnStatus conv_prepare(QnPrepared *p)
 {
-    QnProduct *m = p->state = qn_alloc(sizeof *m);
-    if (!m)
-        return QN_ENOMEM;
     QnMatmul of = product_of(p->node);
-    qn_product_init(m, &of, p->env);
-    p->workspace_bytes = qn_product_workspace(m);
-    return QN_OK;
-}
-
-static QnStatus conv_run(const QnPrepared *p, const void *const *in, void *const *out,
-                         void *workspace)
-{
-    const char *const operand[] = { in[0], in[1], p->node->n_in > 2 ? in[2] : NULL, out[0] };
-    qn_product_run(p->state, qn_cpu_threads(p), operand, workspace);
-    return QN_OK;
-}
-
-static void conv_fini(QnPrepared *p)
-{
-    qn_free(p->state);
+    return qn_product_prepare(p, &of);
 }
 
 const QnKernel qn_kernel_conv_product = {
@@ -96,8 +78,8 @@ const QnKernel qn_kernel_conv_product = {
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = conv_accepts,
     .prepare = conv_prepare,
-    .run = conv_run,
-    .fini = conv_fini,
+    .run = qn_product_run_node,
+    .fini = qn_product_fini,
 };
 
 const QnKernel qn_kernel_conv_dx_product = {
@@ -108,8 +90,8 @@ const QnKernel qn_kernel_conv_dx_product = {
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = conv_accepts,
     .prepare = conv_prepare,
-    .run = conv_run,
-    .fini = conv_fini,
+    .run = qn_product_run_node,
+    .fini = qn_product_fini,
 };
 
 const QnKernel qn_kernel_conv_dw_product = {
@@ -120,6 +102,6 @@ const QnKernel qn_kernel_conv_dw_product = {
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = conv_accepts,
     .prepare = conv_prepare,
-    .run = conv_run,
-    .fini = conv_fini,
+    .run = qn_product_run_node,
+    .fini = qn_product_fini,
 };

@@ -148,3 +148,28 @@ void qn_product_run(const QnProduct *m, int n_threads, const char *const operand
         qn_cpu_units(n_threads, m->product.n_batch * m->n_m * m->n_n, run_unit, &r);
     }
 }
+
+/* ---- kernels ---- */
+
+QnStatus qn_product_prepare(QnPrepared *p, const QnMatmul *of)
+{
+    QnProduct *m = p->state = qn_alloc(sizeof *m);
+    if (!m)
+        return QN_ENOMEM;
+    qn_product_init(m, of, p->env);
+    p->workspace_bytes = qn_product_workspace(m);
+    return QN_OK;
+}
+
+QnStatus qn_product_run_node(const QnPrepared *p, const void *const *in, void *const *out,
+                             void *workspace)
+{
+    const char *const operand[] = { in[0], in[1], p->node->n_in > 2 ? in[2] : NULL, out[0] };
+    qn_product_run(p->state, qn_cpu_threads(p), operand, workspace);
+    return QN_OK;
+}
+
+void qn_product_fini(QnPrepared *p)
+{
+    qn_free(p->state);
+}

@@ -21,4 +21,10 @@ size_t qn_product_workspace(const QnProduct *m); /* bytes */
 void qn_product_run(const QnProduct *m, int n_threads, const char *const operand[4],
                     void *workspace);
 
+/* The parts of a kernel that is one such batch: the node's inputs are a, b and the bias. */
+QnStatus qn_product_prepare(QnPrepared *p, const QnMatmul *of);
+QnStatus qn_product_run_node(const QnPrepared *p, const void *const *in, void *const *out,
+                             void *workspace);
+void qn_product_fini(QnPrepared *p);
+
 #endif

@@ -1,10 +1,7 @@
 /* A block of a matrix product from packed panels (gemm_pack.c): register tiles of MR rows and NR
  * columns, K block by K block. Between K blocks the sums lie in an array of the block's own, tile
  * by tile, since rows of c a power of two apart would fight over few sets of the caches. */
-#include "backend/cpu/gemm.h"
 #include "backend/cpu/isa/gemm_pack.h"
-#include "backend/cpu/isa/simd.h"
-#include "base/half.h"
 
 #include <string.h>
 
@@ -135,13 +132,9 @@ static void bias_tile(const Block *c, int64_t i0, int64_t j0, int64_t rows, int6
 {
     const QnGemm *g = c->g;
     for (int64_t i = 0; i < rows; i++) {
-        for (int64_t j = 0; j < cols; j++) {
-            int64_t at = (c->m0 + i0 + i) * g->bias_m + (c->n0 + j0 + j) * g->bias_n;
-            to[i * NR + j] = g->dtype == QN_DTYPE_F32 ? ((const float *)g->bias)[at]
-                             : g->dtype == QN_DTYPE_F16
-                                 ? qn_f16_to_f32(((const uint16_t *)g->bias)[at])
-                                 : qn_bf16_to_f32(((const uint16_t *)g->bias)[at]);
-        }
+        int64_t at = (c->m0 + i0 + i) * g->bias_m + (c->n0 + j0) * g->bias_n;
+        for (int64_t j = 0; j < cols; j++)
+            to[i * NR + j] = qn_gemm_load(g->dtype, g->bias, at + j * g->bias_n);
     }
 }
 

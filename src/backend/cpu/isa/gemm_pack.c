@@ -1,21 +1,9 @@
 /* Operands of matrix products in panels of MR rows and NR columns, which the register tile walks
  * with unit steps. Packing also converts to f32 and fills up with zeros, so that the tile knows
  * neither types nor edges. */
-#include "backend/cpu/gemm.h"
 #include "backend/cpu/isa/gemm_pack.h"
-#include "backend/cpu/isa/simd.h"
-#include "base/half.h"
 
 #include <string.h>
-
-QN_INLINE float load(QnDtype d, const void *p, int64_t i)
-{
-    switch (d) {
-    case QN_DTYPE_F16: return qn_f16_to_f32(((const uint16_t *)p)[i]);
-    case QN_DTYPE_BF16: return qn_bf16_to_f32(((const uint16_t *)p)[i]);
-    default: return ((const float *)p)[i];
-    }
-}
 
 /* Widens a few steps of the rows at a time, then turns those. */
 QN_INLINE void turn_widened(QnDtype d, const void *x, int64_t at, int64_t si, int64_t n,
@@ -27,7 +15,7 @@ QN_INLINE void turn_widened(QnDtype d, const void *x, int64_t at, int64_t si, in
         int64_t steps = QN_MIN((int64_t)STEPS, k - j0);
         for (int64_t i = 0; i < n; i++) {
             for (int64_t j = 0; j < steps; j++)
-                wide[i * STEPS + j] = load(d, x, at + i * si + j0 + j);
+                wide[i * STEPS + j] = qn_gemm_load(d, x, at + i * si + j0 + j);
         }
         qn_turn_to(wide, STEPS, n, steps, to + j0 * width, width, past);
     }
@@ -48,12 +36,12 @@ QN_INLINE void pack_panel(QnDtype d, const void *x, int64_t at, int64_t si, int6
     } else if (si == 1 && n == width) {
         for (int64_t j = 0; j < k; j++) {
             for (int64_t i = 0; i < width; i++)
-                to[j * width + i] = load(d, x, at + i + j * sj);
+                to[j * width + i] = qn_gemm_load(d, x, at + i + j * sj);
         }
     } else if (si == 1) {
         for (int64_t j = 0; j < k; j++) {
             for (int64_t i = 0; i < n; i++)
-                to[j * width + i] = load(d, x, at + i + j * sj);
+                to[j * width + i] = qn_gemm_load(d, x, at + i + j * sj);
         }
     } else if (sj == 1 && d == QN_DTYPE_F32) {
         qn_turn_to((const float *)x + at, si, n, k, to, width, past);
@@ -62,7 +50,7 @@ QN_INLINE void pack_panel(QnDtype d, const void *x, int64_t at, int64_t si, int6
     } else {
         for (int64_t i = 0; i < n; i++) {
             for (int64_t j = 0; j < k; j++)
-                to[j * width + i] = load(d, x, at + i * si + j * sj);
+                to[j * width + i] = qn_gemm_load(d, x, at + i * si + j * sj);
         }
     }
 }
