@@ -1,5 +1,5 @@
 /* Kernels on shapes beyond the operators' samples: several blocks, edges of tiles, both layouts.
- * timeout: 600 */
+ * timeout: 300 */
 #include "backend/kernel_check.h"
 
 static void matmul(int64_t m, int64_t n, int64_t k, bool ta, bool tb, QnDtype d, int64_t batch)
@@ -91,6 +91,15 @@ static const ConvCase convs[] = {
     { 1, 3, 40, 37, 13, 7, 7, { { 2, { 2, 2 } }, { 4, { 3, 3, 3, 3 } } } },
 };
 
+/* The gradient by the weights goes by Winograd's algorithm with as many channels. */
+static const ConvCase many_channels[] = {
+    { 2, 64, 15, 13, 64, 3, 3, { .pads = { 4, { 1, 1, 1, 1 } } } },
+    { 3, 64, 7, 7, 64, 3, 3, { .pads = { 4, { 1, 1, 1, 1 } } } },
+    { 2, 64, 10, 11, 80, 3, 3, { .pads = { 4, { 0, 1, 1, 0 } } } },
+    { 2, 64, 13, 9, 64, 3, 3, { .pads = { 4, { 2, 0, 1, 2 } } } },
+    { 3, 64, 9, 9, 96, 3, 3, { .groups = 1 } },
+};
+
 static QnValue *conv_in(QnGraph *g, QnDtype d, int64_t n, int64_t c, int64_t h, int64_t w,
                         QnLayout layout)
 {
@@ -177,6 +186,17 @@ static void test_conv_dx(void **state)
 static void test_conv_dw(void **state)
 {
     run_convs(3);
+}
+
+/* One kernel more in channels-last order than in the plain one: Quern's own by Winograd. */
+static void test_conv_dw_many_channels(void **state)
+{
+    for (int i = 0; i < QN_COUNT(many_channels); i++) {
+        const ConvCase *k = &many_channels[i];
+        int plain = conv(k, 3, QN_DTYPE_F32, QN_LAYOUT_PLAIN, QN_LAYOUT_PLAIN);
+        assert_true(conv(k, 3, QN_DTYPE_F32, QN_LAYOUT_CHANNELS_LAST, QN_LAYOUT_CHANNELS_LAST) >
+                    plain);
+    }
 }
 
 /* Only the libraries and Winograd take maps, so that not all shapes have a kernel. */
