@@ -268,22 +268,23 @@ static void test_pools(void **state)
 /* The first of several greatest elements wins, and NaN is greater than all. */
 static void test_max_pool_ties_and_nan(void **state)
 {
-    for (int l = 0; l < 2; l++) {
+    for (int i = 0; i < 4; i++) {
         QnGraph *g = qn_graph_new();
+        QnLayout l = (QnLayout)(i % 2);
         QnPoolAttr a = { .kernel = { 2, { 2, 2 } }, .strides = { 2, { 1, 1 } } };
-        QnValue *x = conv_in(g, QN_DTYPE_F32, 1, 3, 4, 4, (QnLayout)l);
+        int64_t channels = i < 2 ? 3 : 21;
+        QnValue *x = conv_in(g, QN_DTYPE_F32, 1, channels, 4, 4, l);
         QnValue *y = qn_max_pool(g, x, &a);
-        QnValue *dx =
-            qn_max_pool_grad(g, check_input(g, QN_DTYPE_F32, &y->type.shape, (QnLayout)l), x, &a);
-        y->type.layout = dx->type.layout = (QnLayout)l;
+        QnValue *dx = qn_max_pool_grad(g, check_input(g, QN_DTYPE_F32, &y->type.shape, l), x, &a);
+        y->type.layout = dx->type.layout = l;
         for (int k = 0; k < 2; k++) {
             uint64_t seed = 9;
             Check c = { .n = k ? dx->node : y->node, .tol = 1e-6 };
-            for (int i = 0; i < c.n->n_in; i++)
-                c.in[i] = check_fill(&c.n->in[i]->type, -1, 1, false, &seed);
+            for (int j = 0; j < c.n->n_in; j++)
+                c.in[j] = check_fill(&c.n->in[j]->type, -1, 1, false, &seed);
             double *v = c.in[k];
-            for (int i = 0; i < 48; i++)
-                v[i] = i % 7 == 0 ? (double)NAN : i % 5 == 0 ? -(double)INFINITY : (double)(i % 3);
+            for (int64_t j = 0; j < 16 * channels; j++)
+                v[j] = j % 7 == 0 ? (double)NAN : j % 5 == 0 ? -(double)INFINITY : (double)(j % 3);
             check_run(&c);
             assert_true(c.n_run > 0);
         }

@@ -128,10 +128,10 @@ static void max_window(const Walk *k, const Taps *t, int64_t o)
 }
 
 /* The first greatest element of each channel, NaN counting as greatest, gets dy: added, or with
- * `alone` stored, where no two windows meet. A vector of channels from j on. */
-QN_INLINE void max_grad_vector(const Walk *k, const Taps *t, const float *dy, int64_t j, bool alone)
+ * `alone` stored, where no two windows meet. A vector of channels from j on, of whose dy is d. */
+QN_INLINE void max_grad_vector(const Walk *k, const Taps *t, QnVec d, int64_t j, bool alone)
 {
-    QnVec best = qn_vec_set(-INFINITY), d = qn_vec_load(dy + j), zero = qn_vec_set(0);
+    QnVec best = qn_vec_set(-INFINITY), zero = qn_vec_set(0);
     QnVecInt who = { 0 }, tap = { 0 }; /* if all are -infinity, the first */
     EACH_TAP(k->p, t, at)
     {
@@ -177,7 +177,15 @@ QN_INLINE void max_grad_all(const Walk *k, const Taps *t, int64_t o, bool alone)
     const float *dy = k->out.at + o * k->out.step;
     int64_t j = 0;
     for (; j + VW <= k->c; j += VW)
-        max_grad_vector(k, t, dy, j, alone);
+        max_grad_vector(k, t, qn_vec_load(dy + j), j, alone);
+    if (j < k->c && k->c >= VW) { /* the last vector; what is done already is not added again */
+        float d[VW];
+        memcpy(d, dy + k->c - VW, sizeof d);
+        if (!alone)
+            memset(d, 0, (size_t)(j - (k->c - VW)) * sizeof *d);
+        max_grad_vector(k, t, qn_vec_load(d), k->c - VW, alone);
+        j = k->c;
+    }
     for (; j < k->c; j++)
         max_grad_channel(k, t, dy[j], j, alone);
 }
