@@ -1,7 +1,5 @@
 #include "base/rng.h"
 
-#include <math.h>
-
 void qn_rng_u32x4(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t out[4])
 {
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
@@ -23,15 +21,6 @@ void qn_rng_u32x4(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t out
     out[3] = x3;
 }
 
-void qn_rng_to_normal(uint32_t a, uint32_t b, float out[2])
-{
-    const double tau = 6.283185307179586;
-    double u = ((double)a + 0.5) * 0x1p-32; /* in (0, 1): its logarithm is finite */
-    double radius = sqrt(-2.0 * log(u)), angle = tau * (double)b * 0x1p-32;
-    out[0] = (float)(radius * cos(angle));
-    out[1] = (float)(radius * sin(angle));
-}
-
 void qn_rng_init(QnRng *rng, uint64_t seed, uint64_t stream)
 {
     *rng = (QnRng){ .seed = seed, .stream = stream };
@@ -49,6 +38,17 @@ uint32_t qn_rng_u32(QnRng *rng)
     if (rng->position % 4 == 0)
         qn_rng_u32x4(rng->seed, rng->stream, rng->position / 4, rng->block);
     return rng->block[rng->position++ % 4];
+}
+
+void qn_rng_words(QnRng *rng, uint32_t *word, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && rng->position % 4)
+        word[i++] = qn_rng_u32(rng);
+    for (; i + 4 <= n; i += 4, rng->position += 4)
+        qn_rng_u32x4(rng->seed, rng->stream, rng->position / 4, word + i);
+    while (i < n)
+        word[i++] = qn_rng_u32(rng);
 }
 
 uint64_t qn_rng_u64(QnRng *rng)

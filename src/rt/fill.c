@@ -35,16 +35,38 @@ static int words_each(const QnStateAttr *a)
     return a->init == QN_INIT_NORMAL ? 2 : a->init == QN_INIT_TRUNC_NORMAL ? 0 : 1;
 }
 
+/* Of each pair the first: an element takes the words of two. */
+static void draw_normals(const QnStateAttr *a, QnRng *rng, float *x, int64_t n)
+{
+    enum { N = 256 };
+    for (int64_t done = 0; done < n; done += N) {
+        uint32_t word[2 * N];
+        float z[2 * N];
+        int64_t m = QN_MIN(n - done, (int64_t)N);
+        qn_rng_words(rng, word, 2 * m);
+        qn_rng_to_normals(word, 2 * m, z);
+        for (int64_t i = 0; i < m; i++)
+            x[done + i] = (float)(a->a + a->b * z[2 * i]);
+    }
+}
+
 static void draw(const QnStateAttr *a, QnRng *rng, float *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        switch ((QnInit)a->init) {
-        case QN_INIT_ZEROS: x[i] = 0; break;
-        case QN_INIT_CONSTANT: x[i] = (float)a->a; break;
-        case QN_INIT_UNIFORM: x[i] = (float)(a->a + (a->b - a->a) * qn_rng_uniform(rng)); break;
-        case QN_INIT_NORMAL: x[i] = (float)(a->a + a->b * qn_rng_normal(rng)); break;
-        case QN_INIT_TRUNC_NORMAL: x[i] = (float)(a->a + a->b * truncated(rng)); break;
-        }
+    switch ((QnInit)a->init) {
+    case QN_INIT_ZEROS: memset(x, 0, (size_t)n * sizeof *x); break;
+    case QN_INIT_CONSTANT:
+        for (int64_t i = 0; i < n; i++)
+            x[i] = (float)a->a;
+        break;
+    case QN_INIT_UNIFORM:
+        for (int64_t i = 0; i < n; i++)
+            x[i] = (float)(a->a + (a->b - a->a) * qn_rng_uniform(rng));
+        break;
+    case QN_INIT_NORMAL: draw_normals(a, rng, x, n); break;
+    case QN_INIT_TRUNC_NORMAL:
+        for (int64_t i = 0; i < n; i++)
+            x[i] = (float)(a->a + a->b * truncated(rng));
+        break;
     }
 }
 

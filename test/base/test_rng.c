@@ -44,6 +44,21 @@ static void test_seek_equals_reading_on(void **state)
     assert_int_equal(same, 0);
 }
 
+static void test_words_are_those_read_singly(void **state)
+{
+    QnRng a, b;
+    uint32_t words[64];
+    qn_rng_init(&a, 7, 3);
+    qn_rng_init(&b, 7, 3);
+    for (int64_t n = 0; n < 20; n++) {
+        qn_rng_words(&a, words, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_int_equal(words[i], qn_rng_u32(&b));
+        assert_int_equal(a.position, b.position);
+    }
+    assert_int_equal(qn_rng_u32(&a), qn_rng_u32(&b));
+}
+
 static void test_uniform_stays_below_one(void **state)
 {
     assert_true(qn_rng_to_uniform(0) == 0.0f);
@@ -86,6 +101,36 @@ static void test_normal_has_its_moments(void **state)
     assert_true(pair[0] > 6 && pair[0] < 7);
     qn_rng_to_normal(UINT32_MAX, UINT32_MAX, pair);
     assert_true(isfinite(pair[0]) && isfinite(pair[1]));
+}
+
+/* Beside the formula in long double: rounding to float is all that is lost, and a few units in a
+ * double's last place of the radius where the sine or cosine has its zero. */
+static void test_normal_is_the_formula(void **state)
+{
+    enum { N = 200000 };
+    static uint32_t word[N];
+    static float z[N];
+    QnRng rng;
+    qn_rng_init(&rng, 5, 9);
+    qn_rng_words(&rng, word, N);
+    for (uint32_t i = 0; i < 64; i++) { /* ends of the words; around the eighths of a turn */
+        word[2 * i] = i < 32 ? i : 0u - i;
+        word[2 * i + 1] = i * 0x10000000u + i % 3 - 1;
+    }
+    qn_rng_to_normals(word, N, z);
+    for (int64_t i = 0; i < N; i += 2) {
+        const long double tau = 6.283185307179586476925L;
+        long double u = ((long double)word[i] + 0.5L) * 0x1p-32L;
+        long double angle = tau * (long double)word[i + 1] * 0x1p-32L, radius = sqrtl(-2 * logl(u));
+        long double want[2] = { radius * cosl(angle), radius * sinl(angle) };
+        float pair[2];
+        qn_rng_to_normal(word[i], word[i + 1], pair);
+        for (int j = 0; j < 2; j++) {
+            assert_true(fabsl((long double)z[i + j] - want[j]) <=
+                        0x1p-24L * fabsl(want[j]) * (1 + 0x1p-20L) + 0x1p-50L * radius);
+            assert_true(pair[j] == z[i + j]);
+        }
+    }
 }
 
 static void test_below_has_no_bias(void **state)

@@ -62,12 +62,9 @@ static void fill_tile(const RandomRun *r, const uint32_t *word, int64_t at, int6
         for (int64_t i = 0; i < n; i++)
             v[i] = (float)(r->a + (r->b - r->a) * (double)qn_rng_to_uniform(word[i]));
     } else {
-        for (int64_t i = 0; i < n; i += 2) {
-            float pair[2];
-            qn_rng_to_normal(word[i], word[i + 1], pair);
-            v[i] = (float)(r->a + r->b * (double)pair[0]);
-            v[i + 1] = (float)(r->a + r->b * (double)pair[1]);
-        }
+        qn_rng_to_normals(word, TILE, v);
+        for (int64_t i = 0; i < n; i++)
+            v[i] = (float)(r->a + r->b * (double)v[i]);
     }
     qn_dtype_from_f32(r->dtype, v, r->y + (size_t)at * qn_dtype_bytes(r->dtype), n);
 }
