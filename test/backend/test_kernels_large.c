@@ -178,6 +178,25 @@ static void test_conv_bias(void **state)
     run_convs(1);
 }
 
+/* Volumes of one plane, of which the filters have three: two of them meet padding alone. */
+static void test_conv_one_plane(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        QnGraph *g = qn_graph_new();
+        QnConvAttr a = { .pads = { 6, { 1, 1, 1, 1, 1, 1 } } };
+        QnShape w = QN_SHAPE(16, 2, 3, 3, 3);
+        QnValue *x = check_input(g, QN_DTYPE_F32, &QN_SHAPE(3, 2, 1, 9, 17), (QnLayout)i);
+        QnValue *y = qn_conv(g, x, check_input(g, QN_DTYPE_F32, &w, QN_LAYOUT_PLAIN), NULL, &a);
+        QnValue *dy = check_input(g, QN_DTYPE_F32, &y->type.shape, (QnLayout)i);
+        QnValue *dw = qn_conv_dw(g, dy, x, &a, &w);
+        y->type.layout = (QnLayout)i;
+        assert_true(check_node(g, y, -1, 1, 1e-5) > 0);
+        assert_true(check_node(g, dw, -1, 1, 5e-5) > 0);
+        qn_graph_free(g);
+    }
+}
+
 static void test_conv_dx(void **state)
 {
     run_convs(2);

@@ -5,14 +5,12 @@
 
 #include <string.h>
 
-/* Where a vector register is wide, tiles of few rows by many columns: a pointer a row stays in a
- * register, and a vector of weights is read for several of them. */
 #if defined(__AVX512F__)
-enum { ROWS = 6, VECS = 4 };
+enum { ROWS = 6 };
 #else
-enum { ROWS = MR, VECS = NV };
+enum { ROWS = MR };
 #endif
-enum { COLUMNS = VECS * VW, MOST_ROWS = MR };
+enum { VECS = QN_CONV_VECS, COLUMNS = QN_CONV_COLUMNS, MOST_ROWS = MR };
 enum { BLOCK = 96 / ROWS }; /* tiles that share a panel of weights while it is in the cache */
 
 /* Few output channels leave registers for more rows. */
@@ -95,6 +93,9 @@ static void conv_pack(const QnConvPass *p, const float *w, const float *bias, fl
         to[j] = bias[group * p->m + j0 + j];
 }
 
+void QN_ISA_NAME(qn_conv_rows)(const QnConvPass *p, const QnBand *b, const float *padded,
+                               const float *packed, float *y, int64_t y_step, bool past);
+
 /* ---- the register tile ---- */
 
 /* One tap: its channels q0..q1 of mr rows by nv vectors of weights. */
@@ -146,13 +147,11 @@ QN_INLINE void gather(int mr, int nv, const Tile *t, const float *b, const float
         }
         return;
     }
-    QN_ALIGNED(64) float edge[MOST_ROWS * COLUMNS];
     QN_UNROLL for (int i = 0; i < mr; i++)
     {
-        QN_UNROLL for (int j = 0; j < nv; j++) qn_vec_store(edge + i * COLUMNS + j * VW, s[i][j]);
+        QN_UNROLL for (int j = 0; j < nv; j++) if (i < t->n_rows) qn_vec_store_lanes(
+            t->out[i] + at + j * VW, s[i][j], QN_MIN(columns - j * VW, (int64_t)VW));
     }
-    for (int i = 0; i < t->n_rows; i++)
-        memcpy(t->out[i] + at, edge + i * COLUMNS, (size_t)columns * sizeof *edge);
 }
 
 typedef void GatherFn(const Tile *t, const float *b, const float *bias, int64_t at, int64_t columns,
@@ -200,7 +199,7 @@ typedef struct BandRun {
     const QnConvPass *p;
     const float *x, *packed; /* of the group */
     float *y;                /* of the band */
-    int64_t x_step, y_step, y_first, begin;
+    int64_t x_step, y_step, y_first;
     Room *room;
     int n_tiles;
     int64_t pixel[MOST_ROWS][3];
@@ -258,24 +257,6 @@ static void fill_dense(const BandRun *r, Tile *t)
         t->rows[i] = t->own + (i < r->n_pixels ? i : 0) * t->c;
 }
 
-/* A row of the window is one tap. What a tile has too many is read and not stored. */
-static void fill_padded(const BandRun *r, Tile *t)
-{
-    const QnConvAxis *a = r->p->axis;
-    int64_t c = r->p->c, width = qn_band_padded_row(r->p) * c;
-    t->c = a[2].k * c;
-    t->n_taps = (int)a[1].k;
-    for (int k = 0; k < t->n_taps; k++)
-        t->tap[k] = k;
-    for (int i = 0; i < MOST_ROWS; i++) {
-        const int64_t *o = r->pixel[i < r->n_pixels ? i : 0];
-        const float *at = r->room->padded + (o[1] - r->begin) * a[1].step * width;
-        at += o[2] * a[2].step * c;
-        for (int k = 0; k < t->n_taps; k++)
-            t->rows[k * MOST_ROWS + i] = at + k * width;
-    }
-}
-
 static void fill_sparse(const BandRun *r, Tile *t)
 {
     t->c = r->p->c;
@@ -294,9 +275,7 @@ static void end_tile(BandRun *r)
     Tile *t = &r->room->tile[r->n_tiles++];
     t->n_rows = r->n_pixels;
     t->past = r->past;
-    if (qn_band_is_padded(r->p))
-        fill_padded(r, t);
-    else if (qn_band_is_dense(r->p))
+    if (qn_band_is_dense(r->p))
         fill_dense(r, t);
     else
         fill_sparse(r, t);
@@ -337,6 +316,19 @@ static void run_phase(BandRun *r, const QnBand *b, const int64_t *phase)
     end_tile(r);
 }
 
+static void run_phases(BandRun *r, const QnBand *b)
+{
+    const QnConvAxis *a = r->p->axis;
+    int64_t ph[3];
+    for (ph[0] = 0; ph[0] < a[0].phase; ph[0]++) {
+        for (ph[1] = 0; ph[1] < a[1].phase; ph[1]++) {
+            for (ph[2] = 0; ph[2] < a[2].phase; ph[2]++)
+                run_phase(r, b, ph);
+        }
+    }
+    run_block(r);
+}
+
 static void run_group(const QnConvPass *p, const float *x, const float *packed, float *y,
                       int64_t image, int64_t group, const QnBand *b, Room *room)
 {
@@ -345,22 +337,19 @@ static void run_group(const QnConvPass *p, const float *x, const float *packed, 
     int64_t panels = (p->m + COLUMNS - 1) / COLUMNS, all = p->groups * p->m;
     r.x = qn_band_rows(x, p->in_plain, image, p->axis[p->first].in, qn_conv_inner(p, true),
                        p->groups, group, p->c, b->in_lo, b->in_hi, room->in, &r.x_step);
-    r.begin = b->begin;
-    if (qn_band_is_padded(p))
-        qn_band_pad(p, b, r.x, room->padded);
     r.packed = packed + group * panels * qn_conv_panel(p, COLUMNS);
     r.y = p->out_plain ? room->out : y + image * rows * inner * all + group * p->m;
     r.y_step = p->out_plain ? p->m : all;
     r.y_first = p->out_plain ? b->begin * inner : 0;
     r.past = p->past_caches && (uintptr_t)r.y % 64 == 0;
-    int64_t ph[3];
-    for (ph[0] = 0; ph[0] < p->axis[0].phase; ph[0]++) {
-        for (ph[1] = 0; ph[1] < p->axis[1].phase; ph[1]++) {
-            for (ph[2] = 0; ph[2] < p->axis[2].phase; ph[2]++)
-                run_phase(&r, b, ph);
-        }
+    if (qn_band_is_padded(p)) {
+        qn_band_pad(p, b, r.x, room->padded);
+        QN_ISA_NAME(qn_conv_rows)
+        (p, b, room->padded, r.packed, r.y + (b->begin * inner - r.y_first) * r.y_step, r.y_step,
+         r.past);
+    } else {
+        run_phases(&r, b);
     }
-    run_block(&r);
     if (p->out_plain)
         qn_turn(room->out, p->m, (b->end - b->begin) * inner, p->m,
                 y + (image * all + group * p->m) * rows * inner + b->begin * inner, rows * inner);

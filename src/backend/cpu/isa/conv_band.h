@@ -7,6 +7,17 @@
 
 #include <string.h>
 
+/* Where a vector register is wide, tiles of few rows by many columns: a pointer a row stays in a
+ * register, and a vector of weights is read for several of them. */
+#if defined(__AVX512F__)
+enum { QN_CONV_VECS = 4, QN_CONV_ROWS = 14 };
+#define QN_CONV_MOST_ROWS(vecs) ((vecs) <= 2 ? 14 : 6)
+#else
+enum { QN_CONV_VECS = NV, QN_CONV_ROWS = MR };
+#define QN_CONV_MOST_ROWS(vecs) ((vecs) > 0 ? MR : 0)
+#endif
+enum { QN_CONV_COLUMNS = QN_CONV_VECS * VW };
+
 typedef struct QnBand {
     int64_t begin, end;   /* rows written along pass->first */
     int64_t in_lo, in_hi; /* rows read */
@@ -48,10 +59,11 @@ QN_INLINE const float *qn_band_rows(const float *x, bool plain, int64_t image, i
  * is one run of floats there. */
 QN_INLINE bool qn_band_is_padded(const QnConvPass *p)
 {
-    return p->c <= 4 && p->groups == 1 && p->first == 1 && p->axis[1].step && p->axis[2].step;
+    return p->c <= 4 && p->groups == 1 && p->first == 1 && p->axis[0].k == 1 && p->axis[1].step &&
+           p->axis[2].step;
 }
 
-/* Pixels of a row of the copy, and floats of the copy. */
+/* Pixels of a row of the copy, and floats of the copy with what a tile wider than a row reads. */
 QN_INLINE int64_t qn_band_padded_row(const QnConvPass *p)
 {
     return QN_MAX(p->axis[2].out - 1, 0) * p->axis[2].step + p->axis[2].k;
@@ -60,7 +72,8 @@ QN_INLINE int64_t qn_band_padded_row(const QnConvPass *p)
 QN_INLINE int64_t qn_band_padded_size(const QnConvPass *p)
 {
     int64_t rows = (p->band - 1) * p->axis[1].step + p->axis[1].k;
-    return qn_band_is_padded(p) ? rows * qn_band_padded_row(p) * p->c : 0;
+    int64_t beyond = QN_CONV_ROWS * p->axis[2].step;
+    return qn_band_is_padded(p) ? (rows * qn_band_padded_row(p) + beyond) * p->c : 0;
 }
 
 /* The copy of what rows b->begin..b->end read of x, an image of (pixel, channel). */

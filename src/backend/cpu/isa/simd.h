@@ -38,6 +38,17 @@ QN_INLINE void qn_vec_store(float *p, QnVec v)
     *(QnVec *)p = v;
 }
 
+/* The first lanes of v. */
+QN_INLINE void qn_vec_store_lanes(float *p, QnVec v, int64_t lanes)
+{
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << lanes) - 1), (__m512)v);
+#else
+    for (int64_t i = 0; i < lanes; i++)
+        p[i] = v[i];
+#endif
+}
+
 /* Past the caches; p is a multiple of the vector's size. qn_store_fence ends a run of them. */
 QN_INLINE void qn_vec_stream(float *p, QnVec v)
 {
