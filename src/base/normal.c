@@ -6,14 +6,14 @@
 #include <math.h>
 #include <string.h>
 
-static uint64_t bits_of(double x)
+QN_INLINE uint64_t bits_of(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static double of_bits(uint64_t bits)
+QN_INLINE double of_bits(uint64_t bits)
 {
     double x;
     memcpy(&x, &bits, sizeof x);
@@ -21,7 +21,7 @@ static double of_bits(uint64_t bits)
 }
 
 /* The logarithm of u = m 2^k, m from sqrt(1/2) to sqrt(2): k ln 2 + 2 artanh((m - 1) / (m + 1)). */
-static double log_of(double u)
+QN_INLINE double log_of(double u)
 {
     const uint64_t root = 0x3fe6a09e667f3bcd /* sqrt(1/2) */, one = UINT64_C(1023) << 52;
     uint64_t e = (bits_of(u) - root + one) >> 52;                           /* k + 1023 */
@@ -35,7 +35,7 @@ static double log_of(double u)
 }
 
 /* For x from -pi/4 to pi/4. */
-static double sin_of(double x)
+QN_INLINE double sin_of(double x)
 {
     double z = x * x, z2 = z * z, z4 = z2 * z2;
     double low = (-1.0 / 6 + z * (1.0 / 120)) + z2 * (-1.0 / 5040 + z * (1.0 / 362880));
@@ -43,7 +43,7 @@ static double sin_of(double x)
     return x + x * z * (low + z4 * high);
 }
 
-static double cos_of(double x)
+QN_INLINE double cos_of(double x)
 {
     double z = x * x, z2 = z * z, z4 = z2 * z2;
     double low = (-1.0 / 2 + z * (1.0 / 24)) + z2 * (-1.0 / 720 + z * (1.0 / 40320));
