@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+/* Where a vector register is wide, tiles of few rows by many columns: a pointer a row stays in a
+ * register, and a vector of weights is read for several of them. */
 #if defined(__AVX512F__)
 enum { ROWS = 6 };
 #else
@@ -92,9 +94,6 @@ static void conv_pack(const QnConvPass *p, const float *w, const float *bias, fl
     for (int64_t j = 0; bias && j < n; j++)
         to[j] = bias[group * p->m + j0 + j];
 }
-
-void QN_ISA_NAME(qn_conv_rows)(const QnConvPass *p, const QnBand *b, const float *padded,
-                               const float *packed, float *y, int64_t y_step, bool past);
 
 /* ---- the register tile ---- */
 
@@ -344,9 +343,8 @@ static void run_group(const QnConvPass *p, const float *x, const float *packed, 
     r.past = p->past_caches && (uintptr_t)r.y % 64 == 0;
     if (qn_band_is_padded(p)) {
         qn_band_pad(p, b, r.x, room->padded);
-        QN_ISA_NAME(qn_conv_rows)
-        (p, b, room->padded, r.packed, r.y + (b->begin * inner - r.y_first) * r.y_step, r.y_step,
-         r.past);
+        float *first = r.y + (b->begin * inner - r.y_first) * r.y_step;
+        QN_ISA_NAME(qn_conv_rows)(p, b, room->padded, r.packed, first, r.y_step, r.past);
     } else {
         run_phases(&r, b);
     }

@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-/* Where a vector register is wide, tiles of few rows by many columns: a pointer a row stays in a
- * register, and a vector of weights is read for several of them. */
+/* A panel of weights, and rows of the tiles that walk a padded copy: as many as leave registers for
+ * a broadcast and the weights; even numbers, 4 at least. */
 #if defined(__AVX512F__)
 enum { QN_CONV_VECS = 4, QN_CONV_ROWS = 14 };
-#define QN_CONV_MOST_ROWS(vecs) ((vecs) <= 2 ? 14 : 6)
+#define QN_CONV_MOST_ROWS(vecs) ((vecs) <= 2 ? QN_CONV_ROWS : 6)
 #else
 enum { QN_CONV_VECS = NV, QN_CONV_ROWS = MR };
-#define QN_CONV_MOST_ROWS(vecs) ((vecs) > 0 ? MR : 0)
+#define QN_CONV_MOST_ROWS(vecs) ((vecs) > 0 ? QN_CONV_ROWS : 0)
 #endif
 enum { QN_CONV_COLUMNS = QN_CONV_VECS * VW };
 
@@ -63,7 +63,8 @@ QN_INLINE bool qn_band_is_padded(const QnConvPass *p)
            p->axis[2].step;
 }
 
-/* Pixels of a row of the copy, and floats of the copy with what a tile wider than a row reads. */
+/* Pixels of a row of the copy; floats of the copy and of what a tile wider than a row reads behind
+ * it. */
 QN_INLINE int64_t qn_band_padded_row(const QnConvPass *p)
 {
     return QN_MAX(p->axis[2].out - 1, 0) * p->axis[2].step + p->axis[2].k;
@@ -93,6 +94,14 @@ QN_INLINE void qn_band_pad(const QnConvPass *p, const QnBand *b, const float *x,
         memset(to + (left + n) * p->c, 0, (size_t)((width - left - n) * p->c) * sizeof *to);
     }
 }
+
+/* The convolution of the band from its copy: y is the band's first pixel. past: its rows are whole
+ * cache lines, and too many for the caches. */
+void QN_ISA_NAME(qn_conv_rows)(const QnConvPass *p, const QnBand *b, const float *padded,
+                               const float *packed, float *y, int64_t y_step, bool past);
+/* Adds the band's part of the gradient by the weights to sums. */
+void QN_ISA_NAME(qn_conv_dw_rows)(const QnConvPass *p, const QnBand *b, const float *padded,
+                                  const float *dy, int64_t dy_step, float *sums);
 
 /* Whether all that one output pixel reads is gathered into adjacent floats, which pays when there
  * are few channels and so little work for each pointer. */

@@ -25,8 +25,6 @@ static int64_t band_pixels(const QnConvPass *p)
 int64_t QN_ISA_NAME(qn_conv_dw_scratch)(const QnConvDw *d);
 void QN_ISA_NAME(qn_conv_dw_block)(const QnConvDw *d, const float *x, const float *dy, float *sums,
                                    int64_t unit, float *scratch);
-void QN_ISA_NAME(qn_conv_dw_rows)(const QnConvPass *p, const QnBand *b, const float *padded,
-                                  const float *dy, int64_t dy_step, float *sums);
 void QN_ISA_NAME(qn_conv_dw_finish)(const QnConvDw *d, const float *sums, float *dw, int64_t unit);
 
 int64_t QN_ISA_NAME(qn_conv_dw_scratch)(const QnConvDw *d)

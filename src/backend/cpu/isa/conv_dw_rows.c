@@ -2,9 +2,6 @@
  * floats in the padded copy of the band, broadcast against vectors of dy's channels. */
 #include "backend/cpu/isa/conv_band.h"
 
-void QN_ISA_NAME(qn_conv_dw_rows)(const QnConvPass *p, const QnBand *b, const float *padded,
-                                  const float *dy, int64_t dy_step, float *sums);
-
 /* sums[i][j] += sum over n pixels of x[pixel * x_step + i] * dy[pixel * dy_step + j], by mr numbers
  * of the run and nv vectors of channels; sums has m of those a row. */
 QN_INLINE void tile(int mr, int nv, int64_t n, const float *x, int64_t x_step, const float *dy,

@@ -4,9 +4,6 @@
 
 enum { VECS = QN_CONV_VECS, COLUMNS = QN_CONV_COLUMNS };
 
-void QN_ISA_NAME(qn_conv_rows)(const QnConvPass *p, const QnBand *b, const float *padded,
-                               const float *packed, float *y, int64_t y_step, bool past);
-
 /* Rows of a window: n_runs of them, of `run` floats, `width` apart; windows are `step` apart. */
 typedef struct Windows {
     int64_t n_runs, run, width, step, y_step;
@@ -89,11 +86,11 @@ TILES(14)
 static TileFn *const tiles[][4] = { ROW_OF(4),  ROW_OF(6),  ROW_OF(8),
                                     ROW_OF(10), ROW_OF(12), ROW_OF(14) };
 
-/* Pixels of a tile: as even parts of a row as there are tiles for. */
+/* Pixels of a tile, so that a row is cut into even parts. */
 static int rows_for(int nv, int64_t out)
 {
     int most = QN_CONV_MOST_ROWS(nv);
-    int64_t n = (out + most - 1) / most, rows = (out + n - 1) / n;
+    int64_t n = QN_MAX((out + most - 1) / most, 1), rows = (out + n - 1) / n;
     return QN_MIN((int)QN_MAX(rows + rows % 2, 4), most);
 }
 
