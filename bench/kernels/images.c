@@ -14,6 +14,15 @@
 #define MAX_POOL(x, y, attr)                                                                       \
     "max_pool *f32" x " {" attr "} *", "max_pool_grad *f32" y " *f32" x " {" attr "} *"
 
+/* A batch norm, its ReLU and a max pool, or the ReLU alone, backwards. */
+#define NORM_RELU(x, c)                                                                            \
+    "batch_norm_relu_grad *f32" x " *f32" x " f32" c " f32" c "+ f32" c " f32" c " *"
+
+#define NORM_RELU_POOL(x, y, c, attr)                                                              \
+    "batch_norm_relu_pool *f32" x " f32" c " f32" c " f32" c " {" attr "} *",                      \
+        "batch_norm_relu_pool_grad *f32" y " *f32" x " f32" c " f32" c "+ f32" c " f32" c          \
+        " {" attr "} *"
+
 #define AVG_POOL(x, y, attr)                                                                       \
     "avg_pool *f32" x " {" attr "} *", "avg_pool_grad *f32" y " {" attr ", dims=" x "} *"
 
@@ -25,6 +34,10 @@ static const char *const cases[] = {
     AFFINE("[16,1024,14,14]", "[1,1024,1,1]"),
     MAX_POOL("[128,32,28,28]", "[128,32,14,14]", "kernel=[2,2]"),
     MAX_POOL("[16,64,112,112]", "[16,64,56,56]", "kernel=[3,3], strides=[2,2], pads=[1,1,1,1]"),
+    NORM_RELU("[16,256,56,56]", "[256]"),
+    NORM_RELU_POOL("[128,16,28,28]", "[128,16,14,14]", "[16]", "kernel=[2,2]"),
+    NORM_RELU_POOL("[16,64,112,112]", "[16,64,56,56]", "[64]",
+                   "kernel=[3,3], strides=[2,2], pads=[1,1,1,1]"),
     AVG_POOL("[128,64,8,8]", "[128,64,1,1]", "kernel=[8,8]"),
     AVG_POOL("[16,192,28,28]", "[16,192,28,28]", "kernel=[3,3], strides=[1,1], pads=[1,1,1,1]"),
     "lrn *f32[16,96,55,55] {size=5, alpha=0.0001, beta=0.75} *",

@@ -88,6 +88,44 @@ QnNormView qn_norm_view_channel(const QnShape *x)
     return v;
 }
 
+QnValue *qn_norm_affine(QnGraph *g, QnValue *x, QnValue *mean, QnValue *factor, QnValue *bias)
+{
+    QnNormView v = qn_norm_view_channel(&x->type.shape);
+    QnDtype t = factor->type.dtype;
+    mean = qn_reshape(g, mean, &v.stat);
+    factor = qn_reshape(g, factor, &v.stat);
+    bias = qn_reshape(g, qn_cast(g, bias, t), &v.stat);
+    QnValue *y = qn_mul(g, qn_sub(g, qn_cast(g, x, t), mean), factor);
+    return qn_cast(g, qn_add(g, y, bias), x->type.dtype);
+}
+
+QnStatus qn_norm_relu_grad_infer(QnInfer *c, const char *op)
+{
+    const QnShape *x = &c->in[1]->shape;
+    QN_TRY(qn_norm_dtypes(c, op, 1 << 1));
+    if (x->rank < 2)
+        return qn_fail(QN_ESHAPE, "%s: x must be (N,C,...), not of rank %d", op, x->rank);
+    QnShape channel = QN_SHAPE(x->dim[1]);
+    for (int i = 2; i < c->n_in; i++)
+        QN_TRY(qn_norm_shape(c, op, i, &channel));
+    c->out[0] = *c->in[1];
+    c->out[1] = c->out[2] = *c->in[5];
+    return QN_OK;
+}
+
+void qn_norm_relu_grad(QnGraph *g, QnValue *dy, QnValue *y, QnValue *const in[5], QnValue **out)
+{
+    QnDtype stat = in[1]->type.dtype, param = in[4]->type.dtype, image = in[0]->type.dtype;
+    QnValue *on = qn_greater(g, y, qn_scalar_like(g, y, 0));
+    QnValue *d = qn_where(g, on, dy, qn_scalar_like(g, dy, 0));
+    QnValue *scale = qn_div(g, qn_cast(g, in[3], stat), in[2]); /* the factor is scale * rstd */
+    QnNode *n = qn_emit(g, &qn_op_batch_norm_grad, NULL,
+                        (QnValue *[]){ d, in[0], in[1], in[2], qn_cast(g, scale, image) }, 5);
+    out[0] = qn_node_out(g, n, 0);
+    for (int i = 1; i < 3; i++)
+        out[i] = qn_cast(g, qn_node_out(g, n, i), param);
+}
+
 QnValue *qn_norm_add(QnGraph *g, QnValue *a, QnValue *b)
 {
     return !a ? b : !b ? a : qn_add(g, a, b);

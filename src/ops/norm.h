@@ -70,6 +70,14 @@ void qn_norm_channel_stats(const double *x, QnRows r, int64_t c, double eps, dou
  * between them. Scalars are outer, n, inner and the groups a channel. */
 void qn_norm_channel_call(QnRows r, const char *whole, const char *share, const char *join,
                           QnDeviceCall *c);
+/* (x - mean) * factor + bias by channel, computed in the type of the factor, in that of x. */
+QnValue *qn_norm_affine(QnGraph *g, QnValue *x, QnValue *mean, QnValue *factor, QnValue *bias);
+/* What batch_norm_grad computes where the result went into a ReLU and from there came back as dy:
+ * inputs x, mean, rstd, factor, bias as batch_norm_relu_grad has them; out: its three outputs. */
+void qn_norm_relu_grad(QnGraph *g, QnValue *dy, QnValue *y, QnValue *const in[5], QnValue **out);
+/* Types of operator `op`: operand 0 a float image like x or a pool of it, x the image, mean and
+ * rstd and factor its statistics, bias. Outputs are like x, and of its channels. */
+QnStatus qn_norm_relu_grad_infer(QnInfer *c, const char *op);
 /* a + b where either may be NULL. */
 QnValue *qn_norm_add(QnGraph *g, QnValue *a, QnValue *b);
 

@@ -33,6 +33,9 @@ static const Role roles[] = {
     { &qn_op_batch_norm, 1, 1, false },
     { &qn_op_batch_norm_grad, 3, 1, false },
     { &qn_op_batch_norm_stats, 1, 0, false },
+    { &qn_op_batch_norm_relu_grad, 3, 1, false },
+    { &qn_op_batch_norm_relu_pool, 1, 1, true },
+    { &qn_op_batch_norm_relu_pool_grad, 3, 1, true },
 };
 
 typedef struct Pass {

@@ -20,6 +20,7 @@ static const QnPassEntry passes[] = {
     { "fold", qn_pass_fold, QN_O1 }, /* biases that came together */
     { "fuse_loss", qn_pass_fuse_loss, QN_O1 },
     { "fuse_norm_grad", qn_pass_fuse_norm_grad, QN_O1 },
+    { "fuse_norm_relu", qn_pass_fuse_norm_relu, QN_O2 },
     { "split_norm", qn_pass_split_norm, QN_O2 },
     { "fuse", qn_pass_fuse, QN_O1 },
     { "fuse_sum", qn_pass_fuse_sum, QN_O1 },

@@ -30,13 +30,14 @@ QnPass qn_pass_epilogue;       /* an addition after matmul or conv becomes its b
 QnPass qn_pass_fuse_loss;      /* cross-entropy and its gradient in one */
 QnPass qn_pass_fuse_norm_grad; /* a layer norm's gradient takes in the sum with others */
 QnPass qn_pass_fuse_norm;      /* a layer norm takes in the sum before it */
-QnPass qn_pass_recompute;   /* cheap values are computed again rather than kept, to fit a budget */
-QnPass qn_pass_split_norm;  /* a batch norm before maps becomes statistics and maps */
-QnPass qn_pass_fuse;        /* maps in one pass over memory */
-QnPass qn_pass_fuse_sum;    /* a sum takes in the maps before it */
-QnPass qn_pass_layout;      /* images become channels-last where that moves less memory */
-QnPass qn_pass_fuse_conv;   /* a convolution takes in the maps after it */
-QnPass qn_pass_fuse_matmul; /* a matrix product likewise */
-QnPass qn_pass_schedule;    /* the order of nodes with the lowest peak of memory */
+QnPass qn_pass_recompute; /* cheap values are computed again rather than kept, to fit a budget */
+QnPass qn_pass_fuse_norm_relu; /* batch norm, ReLU and max pool backwards in one */
+QnPass qn_pass_split_norm;     /* a batch norm before maps becomes statistics and maps */
+QnPass qn_pass_fuse;           /* maps in one pass over memory */
+QnPass qn_pass_fuse_sum;       /* a sum takes in the maps before it */
+QnPass qn_pass_layout;         /* images become channels-last where that moves less memory */
+QnPass qn_pass_fuse_conv;      /* a convolution takes in the maps after it */
+QnPass qn_pass_fuse_matmul;    /* a matrix product likewise */
+QnPass qn_pass_schedule;       /* the order of nodes with the lowest peak of memory */
 
 #endif

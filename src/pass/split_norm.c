@@ -3,7 +3,7 @@
  * pass needs of them, `recompute` can make anew. */
 #include "ops/norm.h"
 #include "ops/ops.h"
-#include "pass/pipeline.h"
+#include "pass/norms.h"
 
 /* Whether a map of x's shape reads the normalised images. */
 static bool meets_a_map(const QnNode *norm)
@@ -18,29 +18,11 @@ static bool meets_a_map(const QnNode *norm)
     return false;
 }
 
-/* (x - mean) * factor + bias in the type of the statistics, as the operator's kernels have it. */
-static QnValue *affine(QnGraph *g, const QnNode *norm, QnNode *stats)
+QnStatus qn_norm_split(QnGraph *g, QnNode *norm, QnNode *stats)
 {
-    QnValue *x = norm->in[0];
-    QnNormView v = qn_norm_view_channel(&x->type.shape);
-    QnDtype t = stats->out[0].type.dtype;
-    QnValue *mean = qn_reshape(g, qn_node_out(g, stats, 1), &v.stat);
-    QnValue *factor = qn_reshape(g, qn_node_out(g, stats, 0), &v.stat);
-    QnValue *bias = qn_reshape(g, qn_cast(g, norm->in[2], t), &v.stat);
-    QnValue *y = qn_mul(g, qn_sub(g, qn_cast(g, x, t), mean), factor);
-    return qn_cast(g, qn_add(g, y, bias), x->type.dtype);
-}
-
-static QnStatus split(QnGraph *g, QnNode *norm, const QnPipelineOptions *o)
-{
-    qn_graph_set_cursor(g, norm);
-    QnNode *stats = qn_batch_norm_stats(g, norm);
-    if (qn_graph_check(g) == QN_OK && !o->prefers(o->keep_ctx, stats, norm)) {
-        qn_graph_remove(g, stats);
-        qn_graph_set_cursor(g, NULL);
-        return QN_OK;
-    }
-    QnValue *y = affine(g, norm, stats);
+    qn_graph_set_cursor(g, stats->next);
+    QnValue *y = qn_norm_affine(g, norm->in[0], qn_node_out(g, stats, 1), qn_node_out(g, stats, 0),
+                                norm->in[2]);
     qn_graph_set_cursor(g, NULL);
     QN_TRY(qn_graph_check(g));
     stats->name = norm->name;
@@ -49,6 +31,18 @@ static QnStatus split(QnGraph *g, QnNode *norm, const QnPipelineOptions *o)
         qn_value_replace(&norm->out[i], &stats->out[i]);
     qn_graph_sweep(g); /* the next norm may read this one's result */
     qn_graph_remove(g, norm);
+    return QN_OK;
+}
+
+static QnStatus split(QnGraph *g, QnNode *norm, const QnPipelineOptions *o)
+{
+    qn_graph_set_cursor(g, norm);
+    QnNode *stats = qn_batch_norm_stats(g, norm);
+    qn_graph_set_cursor(g, NULL);
+    QN_TRY(qn_graph_check(g));
+    if (o->prefers(o->keep_ctx, stats, norm))
+        return qn_norm_split(g, norm, stats);
+    qn_graph_remove(g, stats);
     return QN_OK;
 }
 

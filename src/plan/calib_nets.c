@@ -67,6 +67,21 @@ static QnValue *plain(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
     return qn_nn_linear(net, "classes", x, 10, true);
 }
 
+/* Convolutions, each with a norm and a pool behind it, at half the side and half as many channels
+ * more a time: small nets on small images. */
+static QnValue *pooled(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
+{
+    int64_t c = m->size[0];
+    char name[16];
+    (void)layers;
+    for (int64_t i = 0; i < m->size[1]; i++, c += c / 2) {
+        snprintf(name, sizeof name, "stage%d", (int)i);
+        x = conv_norm(net, name, x, &(QnConvSpec){ .out = c, .kernel = 3, .pad = 1 });
+        x = qn_max_pool(net->g, qn_relu(net->g, x), &(QnPoolAttr){ .kernel = { 2, { 2, 2 } } });
+    }
+    return classify(net, x);
+}
+
 /* Blocks that widen, filter each channel alone and narrow again. */
 static QnValue *inverted(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
 {
@@ -120,6 +135,7 @@ static QnValue *blocks(QnNet *net, const QnModel *m, QnValue *x, int64_t layers)
 
 static const QnFamily towers = { .name = "tower", .image = 32, .build = tower },
                       plains = { .name = "plain", .image = 28, .channels = 1, .build = plain },
+                      pooleds = { .name = "pooled", .image = 32, .channels = 1, .build = pooled },
                       inverteds = { .name = "inverted", .image = 32, .build = inverted },
                       denses = { .name = "dense", .image = 16, .build = dense },
                       tokens = { .name = "blocks", .sequence = 64, .build = blocks, .adam = true };
@@ -135,10 +151,12 @@ static const Net nets[] = {
     { { "dense 512", &denses, { 512, 3 } }, 64, 20, 0, false },
     { { "blocks 192", &tokens, { 192, 6, 2, 300 } }, 8, 0, 96, false },
     { { "plain 24", &plains, { 24 } }, 48, 28, 0, false },
+    { { "pooled 12", &pooleds, { 12, 4 } }, 32, 32, 0, false },
     { { "inverted 24", &inverteds, { 24, 2 } }, 16, 28, 0, false },
     { { "stem 48", &towers, { 48, 2, 1 } }, 4, 160, 0, false },
     { { "tower 128", &towers, { 128, 2 } }, 8, 14, 0, false },
     { { "dense 96", &denses, { 96, 3, 1 } }, 256, 16, 0, false },
+    { { "pooled 32", &pooleds, { 32, 4 } }, 24, 32, 0, false },
     { { "blocks 96", &tokens, { 96, 3, 2, 80, 1 } }, 16, 0, 48, false },
     { { "tower 64", &towers, { 64, 2 } }, 8, 56, 0, false },
     { { "tower 256", &towers, { 256, 2 } }, 8, 14, 0, false },

@@ -1,7 +1,7 @@
-/* fuse_loss, fuse_norm, fuse_norm_grad and split_norm on whole gradients: of a small GPT, an MLP
- * and a residual net, in f32, bf16 and f16, the joined nodes give what the separate ones give, on
- * any number of threads the same bits; and with little memory those that are computed anew. labels:
- * threads */
+/* fuse_loss, fuse_norm, fuse_norm_grad, fuse_norm_relu and split_norm on whole gradients: of a
+ * small GPT, an MLP and a residual net, in f32, bf16 and f16, the joined nodes give what the
+ * separate ones give, on any number of threads the same bits; and with little memory those that are
+ * computed anew. labels: threads */
 #include "test.h"
 
 #include "backend/cpu/cpu.h"
@@ -15,7 +15,7 @@
 #include <math.h>
 
 enum { WORDS = 1100, LENGTH = 12, ROWS = 2 * LENGTH, CLASSES = 10, BATCH = 32, FEATURES = 20 };
-static const char joining[] = "fuse_loss,fuse_norm,fuse_norm_grad,split_norm";
+static const char joining[] = "fuse_loss,fuse_norm,fuse_norm_grad,fuse_norm_relu,split_norm";
 
 typedef struct Net {
     QnValue *(*scores)(QnNet *net); /* (rows, classes), of inputs that feed() knows */
@@ -48,15 +48,21 @@ static QnValue *mlp_scores(QnNet *net)
     return qn_nn_linear(net, "fc2", h, CLASSES, true);
 }
 
-/* Two norms go into a ReLU, one of them by way of a sum; the third into a pool. */
+/* Two norms go into a ReLU, one of them by way of a sum; the others into pools, by way of a ReLU
+ * and not. */
 static QnValue *residual_scores(QnNet *net)
 {
     QnGraph *g = net->g;
     QnPoolAttr halve = { .kernel = { 2, { 2, 2 } } };
+    QnPoolAttr same = { .kernel = { 2, { 3, 3 } },
+                        .strides = { 2, { 1, 1 } },
+                        .pads = { 4, { 1, 1, 1, 1 } } };
     QnConvSpec conv = { .out = 8, .kernel = 3, .pad = 1 };
     QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(BATCH, 3, 8, 8));
     x = qn_nn_batch_norm(net, "norm0", qn_nn_conv(net, "conv0", x, &conv));
     x = qn_max_pool(g, x, &halve);
+    x = qn_relu(g, qn_nn_batch_norm(net, "norm3", qn_nn_conv(net, "conv3", x, &conv)));
+    x = qn_max_pool(g, x, &same);
     QnValue *y = qn_nn_batch_norm(net, "norm1", qn_nn_conv(net, "conv1", x, &conv));
     y = qn_nn_conv(net, "conv2", qn_relu(g, y), &conv);
     y = qn_relu(g, qn_add(g, qn_nn_batch_norm(net, "norm2", y), x));
@@ -141,6 +147,7 @@ typedef struct Result {
     int64_t n;
     int both, add_norms, norm_sums; /* joined nodes of each kind */
     int splits;                     /* norms that are statistics and maps */
+    int relus, pools;               /* gradients of norms that take in a ReLU's, a pool's too */
     QnPipelineReport report;
 } Result;
 
@@ -163,6 +170,9 @@ static Result run(const Net *n, QnDevice *d, const char *off, int64_t budget)
     r.add_norms = count(g, &qn_op_add_layer_norm, 3);
     r.norm_sums = count(g, &qn_op_layer_norm_grad, 6);
     r.splits = count(g, &qn_op_batch_norm_stats, 2);
+    r.relus = count(g, &qn_op_batch_norm_relu_grad, 6);
+    r.pools = count(g, &qn_op_batch_norm_relu_pool_grad, 6);
+    assert_int_equal(count(g, &qn_op_batch_norm_relu_pool, 4), r.pools);
     assert_int_equal(count(g, &qn_op_cross_entropy, 0), 1 - r.both);
     assert_int_equal(count(g, &qn_op_cross_entropy_grad, 0), 1 - r.both);
     assert_ok(qn_plan_new(g, d, s, &(QnPlanOptions){ .poison = true }, &p));
@@ -189,7 +199,10 @@ static void check(const Net *n, QnDevice *one, QnDevice *two)
     bool gpt = n->scores == gpt_scores, residual = n->scores == residual_scores;
     double tol = n->dtype == QN_DTYPE_F32 ? 2e-6 : n->dtype == QN_DTYPE_F16 ? 4e-3 : 3e-2, size = 0;
     assert_int_equal(apart.both + apart.add_norms + apart.norm_sums + apart.splits, 0);
-    assert_int_equal(joined.splits, residual ? 2 : 0);
+    assert_int_equal(apart.relus + apart.pools, 0);
+    assert_int_equal(joined.splits, residual ? 3 : 0);
+    assert_int_equal(joined.pools, residual);
+    assert_int_equal(joined.relus, residual);
     assert_int_equal(joined.both, 1);
     assert_int_equal(joined.add_norms, gpt ? 4 : 0); /* the first norm reads a dropout */
     assert_int_equal(joined.norm_sums, gpt ? 4 : 0); /* the last one's dx has nobody beside it */

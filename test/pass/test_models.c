@@ -143,6 +143,7 @@ static void compare(QnGraph *(*build)(int64_t), int64_t batch, const char *name)
                                        "schedule,layout",
                                        "fuse_loss",
                                        "fuse_norm,fuse_norm_grad",
+                                       "fuse_norm_relu",
                                        "split_norm" };
     double plain[4], loss[4];
     QnPipelineReport r;

@@ -309,10 +309,10 @@ static void shrink(Case *c, Config *k)
         for (int64_t at = c->g->n_nodes - 1; at >= 0; at--)
             again |= cut_node(c, k, at);
     }
-    static const char *const passes[] = { "cse",       "simplify",  "fold",
-                                          "epilogue",  "recompute", "fuse",
-                                          "fuse_loss", "fuse_norm", "fuse_norm_grad",
-                                          "schedule",  "split_norm" };
+    static const char *const passes[] = { "cse",       "simplify",   "fold",
+                                          "epilogue",  "recompute",  "fuse",
+                                          "fuse_loss", "fuse_norm",  "fuse_norm_grad",
+                                          "schedule",  "split_norm", "fuse_norm_relu" };
     static char off[300];
     for (int i = 0; i < QN_COUNT(passes); i++) { /* passes that are not to blame */
         char more[300];

@@ -24,14 +24,17 @@ typedef struct NormRun {
     const NormState *n;
     const void *dy, *x;
     void *y;
-    const float *mean, *scale, *bias, *k0, *k1, *gamma, *rstd;
-    float *parts, *wide;                     /* two parts of images a worker, in f32 */
-    float *to_scale, *to[3], *to_k0, *to_k1; /* by channel, made of the parts */
+    const float *mean, *scale, *bias, *gamma;
+    float *parts, *wide;     /* two parts of images a worker, in f32 */
+    float *to_scale, *to[3]; /* by channel, made of the parts */
+    const QnChannelRelu *relu;
+    QnChannelGrad k;
+    QnChannelJoin join;
 } NormRun;
 
 static bool is_grad(const QnNode *n)
 {
-    return n->op == &qn_op_batch_norm_grad;
+    return n->op == &qn_op_batch_norm_grad || n->op == &qn_op_batch_norm_relu_grad;
 }
 
 static bool is_stats(const QnNode *n)
@@ -157,8 +160,7 @@ static void affine_unit(void *ctx, int worker, int64_t part)
     store(r, at, n, y);
 }
 
-/* Channels whose parts are joined together: a part's numbers lie beside each other. */
-enum { JOINT = 64 };
+enum { JOINT = QN_CHANNELS_JOINT };
 
 static int64_t joints(const QnChannels *s)
 {
@@ -245,7 +247,7 @@ static void grad_sums_unit(void *ctx, int worker, int64_t part)
     QnChannels one;
     int64_t at = part_of(&r->n->s, part, &one), n = one.outer * one.c * one.inner;
     r->n->fns->grad_sums(&one, load(r, r->dy, at, n, wide_of(r, worker, 0)),
-                         load(r, r->x, at, n, wide_of(r, worker, 1)), r->mean, 0,
+                         load(r, r->x, at, n, wide_of(r, worker, 1)), r->mean, r->relu, 0,
                          r->parts + part * 3 * one.c);
 }
 
@@ -256,31 +258,19 @@ static void grad_unit(void *ctx, int worker, int64_t part)
     int64_t at = part_of(&r->n->s, part, &one), n = one.outer * one.c * one.inner;
     float *wide = wide_of(r, worker, 0), *dx = result(r, at, wide);
     r->n->fns->grad(&one, load(r, r->dy, at, n, wide), load(r, r->x, at, n, wide_of(r, worker, 1)),
-                    r->mean, r->scale, r->k0, r->k1, dx, 0);
+                    r->mean, r->relu, &r->k, dx, 0);
     store(r, at, n, dx);
 }
 
 static void grad_joint(void *ctx, int64_t joint)
 {
-    const NormRun *r = ctx;
-    const QnChannels *s = &r->n->s;
-    int64_t c = joint * JOINT, n = QN_MIN((int64_t)JOINT, s->c - c);
-    double sum[JOINT] = { 0 }, dot[JOINT] = { 0 }, count = (double)(s->outer * s->inner);
-    for (int64_t i = 0; i < s->n_parts; i++) {
-        const float *part = r->parts + i * 3 * s->c + c;
-        for (int64_t j = 0; j < n; j++) {
-            sum[j] += part[j];
-            dot[j] += part[s->c + j];
-        }
-    }
-    for (int64_t j = 0; j < n; j++) {
-        double rstd = r->rstd[c + j];
-        r->to_scale[c + j] = r->gamma[c + j] * r->rstd[c + j];
-        r->to_k0[c + j] = (float)(sum[j] / count);
-        r->to_k1[c + j] = (float)(dot[j] / count * rstd * rstd);
-        r->to[0][c + j] = (float)(dot[j] * rstd);
-        r->to[1][c + j] = (float)sum[j];
-    }
+    qn_channels_join_grad(&((const NormRun *)ctx)->join, joint);
+}
+
+/* What images of this type round to 0, ties to even. */
+static float least_of(QnDtype d)
+{
+    return d == QN_DTYPE_F16 ? 0x1p-25f : d == QN_DTYPE_BF16 ? 0x1p-134f : 0.0f;
 }
 
 static QnStatus batch_norm_grad_f32(const QnPrepared *p, const void *const *in, void *const *out,
@@ -288,16 +278,26 @@ static QnStatus batch_norm_grad_f32(const QnPrepared *p, const void *const *in, 
 {
     const NormState *n = p->state;
     const QnChannels *s = &n->s;
+    bool has_relu = p->node->op == &qn_op_batch_norm_relu_grad;
     float *scale = workspace, *k0 = scale + s->c, *k1 = k0 + s->c;
-    NormRun r = { .n = n, .dy = in[0], .x = in[1], .mean = in[2], .rstd = in[3], .gamma = in[4] };
-    r.y = out[0];
-    r.scale = r.to_scale = scale;
-    r.k0 = r.to_k0 = k0;
-    r.k1 = r.to_k1 = k1;
-    r.to[0] = out[1]; /* of scale */
-    r.to[1] = out[2]; /* of bias */
+    QnChannelRelu relu = { .factor = in[4], .bias = in[5], .least = least_of(n->dtype) };
+    NormRun r = { .n = n, .dy = in[0], .x = in[1], .mean = in[2], .y = out[0] };
+    r.relu = has_relu ? &relu : NULL;
+    r.k = (QnChannelGrad){ has_relu ? relu.factor : scale, k0, k1 };
     r.parts = k1 + s->c;
     r.wide = r.parts + 3 * s->n_parts * s->c;
+    r.join = (QnChannelJoin){ .c = s->c,
+                              .n_parts = s->n_parts,
+                              .step = 3 * s->c,
+                              .n = (double)(s->outer * s->inner),
+                              .parts = r.parts,
+                              .rstd = in[3],
+                              .gamma = has_relu ? NULL : in[4],
+                              .to_scale = scale,
+                              .to_k0 = k0,
+                              .to_k1 = k1,
+                              .dscale = out[1],
+                              .dbias = out[2] };
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, grad_sums_unit, &r);
     qn_cpu_parallel(qn_cpu_threads(p), joints(s), grad_joint, &r);
     qn_cpu_units(qn_cpu_threads(p), s->n_parts, grad_unit, &r);
@@ -339,6 +339,18 @@ const QnKernel qn_kernel_batch_norm_grad_channels = {
     .name = "cpu.batch_norm_grad.channels",
     .backend = "cpu",
     .op = &qn_op_batch_norm_grad,
+    .rank = 60,
+    .flags = QN_KERNEL_ANY_THREADS,
+    .accepts = norm_accepts,
+    .prepare = norm_prepare,
+    .run = batch_norm_grad_run,
+    .fini = norm_fini,
+};
+
+const QnKernel qn_kernel_batch_norm_relu_grad_channels = {
+    .name = "cpu.batch_norm_relu_grad.channels",
+    .backend = "cpu",
+    .op = &qn_op_batch_norm_relu_grad,
     .rank = 60,
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = norm_accepts,

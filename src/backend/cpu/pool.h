@@ -27,9 +27,42 @@ typedef struct QnPoolFns {
     void (*avg_grad)(const QnPool *p, const void *dy, void *dx, int64_t unit, float *scratch);
 } QnPoolFns;
 
-#define QN_X(name) extern const QnPoolFns qn_pool_fns_##name;
+/* Along each axis, which windows cover an element, by which tap: from begin[e] to begin[e + 1]. */
+typedef struct QnPoolReach {
+    int64_t *begin[3], *window[3], *tap[3];
+} QnPoolReach;
+QnStatus qn_pool_reach_init(QnPoolReach *r, const QnWindow *w);
+void qn_pool_reach_fini(QnPoolReach *r);
+
+/* The max pool of a batch norm's ReLU, by channel: of (x - mean) * factor + bias. */
+typedef struct QnPoolNorm {
+    const float *mean, *factor, *bias, *k0, *k1;
+    const QnPoolReach *reach;
+    /* Which tap won each window, -1 if no gradient reaches it; of every tensor channels-last. */
+    int8_t *who;
+    bool past; /* dx goes past the caches, where it can */
+} QnPoolNorm;
+enum { QN_POOL_NORM_TAPS = 127 }; /* at most */
+
+/* Units as above; images of any of the types, everything by channel in f32. */
+typedef struct QnPoolNormFns {
+    void (*max)(const QnPool *p, const QnPoolNorm *k, const void *x, void *y, int64_t unit,
+                float *scratch);
+    /* Of the gradient g that x's normalised values get: sums of g and of g * (x - mean), which go
+     * to the unit's channels in to[0..c) and to[c..2c). Finds who. */
+    void (*sums)(const QnPool *p, const QnPoolNorm *k, const void *dy, const void *x, float *to,
+                 int64_t unit, float *scratch);
+    /* dx = factor * (g - k0 - (x - mean) * k1) */
+    void (*grad)(const QnPool *p, const QnPoolNorm *k, const void *dy, const void *x, void *dx,
+                 int64_t unit, float *scratch);
+} QnPoolNormFns;
+
+#define QN_X(name)                                                                                 \
+    extern const QnPoolFns qn_pool_fns_##name;                                                     \
+    extern const QnPoolNormFns qn_pool_norm_fns_##name;
 QN_ISA_LIST(QN_X)
 #undef QN_X
+const QnPoolNormFns *qn_pool_norm_find(const char *isa);
 const QnPoolFns *qn_pool_find(const char *isa);
 
 static inline int64_t qn_pool_in(const QnPool *p)

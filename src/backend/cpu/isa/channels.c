@@ -58,26 +58,46 @@ static void square_pixels(const float *x, const float *mean, int64_t n, int64_t 
     }
 }
 
-static void grad_pixels(const float *dy, const float *x, const float *mean, int64_t n, int64_t c,
-                        float *sum, float *dot)
+/* The norm's operand beside its mean, and of dy what the ReLU behind the norm lets through. */
+typedef struct Back {
+    const float *mean, *factor, *bias;
+    float least;
+} Back;
+
+static Back back_of(const float *mean, const QnChannelRelu *r)
 {
+    return r ? (Back){ mean, r->factor, r->bias, r->least } : (Back){ mean, NULL, NULL, 0 };
+}
+
+QN_INLINE float passed(const Back *b, float dy, float x, int64_t j, bool relu)
+{
+    return !relu || x * b->factor[j] + b->bias[j] > b->least ? dy : 0.0f;
+}
+
+/* Sums of n pixels. */
+QN_INLINE void grad_pixels(const float *dy, const float *x, const Back *b, int64_t n, int64_t c,
+                           float *sum, float *dot, bool relu)
+{
+    const Back k = *b;
     int64_t i = 0;
     for (; i + 4 <= n; i += 4, x += 4 * c, dy += 4 * c) {
         QN_IVDEP for (int64_t j = 0; j < c; j++)
         {
             const float *p = x + j, *d = dy + j;
-            const float m = mean[j];
-            float d0 = d[0], d1 = d[c], d2 = d[2 * c], d3 = d[3 * c];
+            const float m = k.mean[j];
+            float x0 = p[0] - m, x1 = p[c] - m, x2 = p[2 * c] - m, x3 = p[3 * c] - m;
+            float d0 = passed(&k, d[0], x0, j, relu), d1 = passed(&k, d[c], x1, j, relu);
+            float d2 = passed(&k, d[2 * c], x2, j, relu), d3 = passed(&k, d[3 * c], x3, j, relu);
             sum[j] += (d0 + d1) + (d2 + d3);
-            dot[j] +=
-                (d0 * (p[0] - m) + d1 * (p[c] - m)) + (d2 * (p[2 * c] - m) + d3 * (p[3 * c] - m));
+            dot[j] += (d0 * x0 + d1 * x1) + (d2 * x2 + d3 * x3);
         }
     }
     for (; i < n; i++, x += c, dy += c) {
         QN_IVDEP for (int64_t j = 0; j < c; j++)
         {
-            sum[j] += dy[j];
-            dot[j] += dy[j] * (x[j] - mean[j]);
+            float x0 = x[j] - k.mean[j], d = passed(&k, dy[j], x0, j, relu);
+            sum[j] += d;
+            dot[j] += d * x0;
         }
     }
 }
@@ -120,18 +140,33 @@ static float square_row(const float *x, float mean, int64_t n, float *left)
     return s;
 }
 
-static float dot_row(const float *dy, const float *x, float mean, int64_t n)
+/* Adds to the sums of channel j a row of n. */
+QN_INLINE void grad_row(const float *dy, const float *x, const Back *k, int64_t n, int64_t j,
+                        float *sum, float *dot, bool relu)
 {
-    QnVec a = qn_vec_set(0), b = a, m = qn_vec_set(mean);
+    QnVec a = qn_vec_set(0), b = a, c = a, d = a, m = qn_vec_set(k->mean[j]), zero = a;
+    QnVec f = relu ? qn_vec_set(k->factor[j]) : a, g = relu ? qn_vec_set(k->bias[j]) : a;
     int64_t i = 0;
     for (; i + 2 * VW <= n; i += 2 * VW) {
-        a += qn_vec_load(dy + i) * (qn_vec_load(x + i) - m);
-        b += qn_vec_load(dy + i + VW) * (qn_vec_load(x + i + VW) - m);
+        QnVec u = qn_vec_load(x + i) - m, v = qn_vec_load(x + i + VW) - m;
+        QnVec p = qn_vec_load(dy + i), q = qn_vec_load(dy + i + VW);
+        if (relu) {
+            p = qn_vec_pick(u * f + g > k->least, p, zero);
+            q = qn_vec_pick(v * f + g > k->least, q, zero);
+        }
+        a += p * u;
+        b += q * v;
+        c += p;
+        d += q;
     }
-    float s = qn_vec_sum(a + b);
-    for (; i < n; i++)
-        s += dy[i] * (x[i] - mean);
-    return s;
+    float s = qn_vec_sum(a + b), t = qn_vec_sum(c + d);
+    for (; i < n; i++) {
+        float u = x[i] - k->mean[j], p = passed(k, dy[i], u, j, relu);
+        s += p * u;
+        t += p;
+    }
+    sum[j] += t;
+    dot[j] += s;
 }
 
 /* ---- results past the caches ---- */
@@ -206,61 +241,91 @@ static void channel_affine(const QnChannels *s, const float *x, const float *mea
     }
 }
 
-static void channel_grad_sums(const QnChannels *s, const float *dy, const float *x,
-                              const float *mean, int64_t part, float *to)
+QN_INLINE void grad_sums(const QnChannels *s, const float *dy, const float *x, const Back *k,
+                         int64_t n, float *to, bool relu)
 {
-    int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin, c = s->c;
-    float *sum = to, *dot = to + c;
-    x += begin * c * s->inner;
-    dy += begin * c * s->inner;
-    memset(to, 0, (size_t)(2 * c) * sizeof *to);
     if (s->inner == 1) {
-        grad_pixels(dy, x, mean, n, c, sum, dot);
+        grad_pixels(dy, x, k, n, s->c, to, to + s->c, relu);
         return;
     }
-    for (int64_t i = 0; i < n * c; i++) {
-        int64_t at = i * s->inner;
-        sum[i % c] += sum_row(dy + at, s->inner);
-        dot[i % c] += dot_row(dy + at, x + at, mean[i % c], s->inner);
-    }
+    for (int64_t i = 0; i < n * s->c; i++)
+        grad_row(dy + i * s->inner, x + i * s->inner, k, s->inner, i % s->c, to, to + s->c, relu);
 }
 
-static void grad_apply_pixels(const float *dy, const float *x, const float *mean,
-                              const float *scale, const float *k0, const float *k1, float *dx,
-                              int64_t n, int64_t c)
+static void channel_grad_sums(const QnChannels *s, const float *dy, const float *x,
+                              const float *mean, const QnChannelRelu *relu, int64_t part, float *to)
 {
+    int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin;
+    int64_t first = begin * s->c * s->inner;
+    Back k = back_of(mean, relu);
+    memset(to, 0, (size_t)(2 * s->c) * sizeof *to);
+    if (relu)
+        grad_sums(s, dy + first, x + first, &k, n, to, true);
+    else
+        grad_sums(s, dy + first, x + first, &k, n, to, false);
+}
+
+QN_INLINE void grad_apply_pixels(const float *dy, const float *x, const Back *b,
+                                 const QnChannelGrad *g, float *dx, int64_t n, int64_t c, bool relu)
+{
+    const Back k = *b;
+    const QnChannelGrad a = *g;
     for (int64_t i = 0; i < n; i++, x += c, dy += c, dx += c) {
-        QN_IVDEP for (int64_t j = 0; j < c; j++) dx[j] =
-            scale[j] * (dy[j] - k0[j] - (x[j] - mean[j]) * k1[j]);
+        QN_IVDEP for (int64_t j = 0; j < c; j++)
+        {
+            float x0 = x[j] - k.mean[j], d = passed(&k, dy[j], x0, j, relu);
+            dx[j] = a.scale[j] * (d - a.k0[j] - x0 * a.k1[j]);
+        }
     }
 }
 
-static void channel_grad(const QnChannels *s, const float *dy, const float *x, const float *mean,
-                         const float *scale, const float *k0, const float *k1, float *dx,
-                         int64_t part)
+/* A row of n of channel j. */
+QN_INLINE void grad_apply_row(const float *dy, const float *x, const Back *k,
+                              const QnChannelGrad *g, float *dx, int64_t n, int64_t j, bool relu)
 {
-    int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin, c = s->c;
-    int64_t first = begin * c * s->inner, tile = tile_pixels(s, dx == dy || dx == x);
+    float m = k->mean[j], a = g->scale[j], p = g->k0[j], q = g->k1[j], least = k->least;
+    float f = relu ? k->factor[j] : 0, b = relu ? k->bias[j] : 0;
+    QN_IVDEP for (int64_t i = 0; i < n; i++)
+    {
+        float x0 = x[i] - m, d = !relu || x0 * f + b > least ? dy[i] : 0.0f;
+        dx[i] = a * (d - p - x0 * q);
+    }
+}
+
+/* n rows of pixels, or of channels. */
+QN_INLINE void grad_apply(const QnChannels *s, const float *dy, const float *x, const Back *k,
+                          const QnChannelGrad *g, float *dx, int64_t n, bool relu)
+{
+    int64_t c = s->c, tile = tile_pixels(s, dx == dy || dx == x);
     float made[MOST_CHANNELS];
-    x += first;
-    dy += first;
-    dx += first;
     for (int64_t i = 0; tile && i < n; i += tile) {
         int64_t m = QN_MIN(tile, n - i);
-        grad_apply_pixels(dy + i * c, x + i * c, mean, scale, k0, k1, made, m, c);
+        grad_apply_pixels(dy + i * c, x + i * c, k, g, made, m, c, relu);
         QN_ISA_NAME(qn_stream)(made, dx + i * c, (size_t)(m * c) * sizeof *made);
     }
     qn_stream_end();
     if (tile)
         return;
     if (s->inner == 1) {
-        grad_apply_pixels(dy, x, mean, scale, k0, k1, dx, n, c);
+        grad_apply_pixels(dy, x, k, g, dx, n, c, relu);
         return;
     }
-    for (int64_t i = 0; i < n * c; i++, x += s->inner, dy += s->inner, dx += s->inner) {
-        float m = mean[i % c], a = scale[i % c], p = k0[i % c], q = k1[i % c];
-        QN_IVDEP for (int64_t j = 0; j < s->inner; j++) dx[j] = a * (dy[j] - p - (x[j] - m) * q);
+    for (int64_t i = 0; i < n * c; i++) {
+        int64_t at = i * s->inner;
+        grad_apply_row(dy + at, x + at, k, g, dx + at, s->inner, i % c, relu);
     }
+}
+
+static void channel_grad(const QnChannels *s, const float *dy, const float *x, const float *mean,
+                         const QnChannelRelu *relu, const QnChannelGrad *g, float *dx, int64_t part)
+{
+    int64_t begin = part_begin(s, part), n = part_begin(s, part + 1) - begin;
+    int64_t first = begin * s->c * s->inner;
+    Back k = back_of(mean, relu);
+    if (relu)
+        grad_apply(s, dy + first, x + first, &k, g, dx + first, n, true);
+    else
+        grad_apply(s, dy + first, x + first, &k, g, dx + first, n, false);
 }
 
 const QnChannelFns QN_ISA_NAME(qn_channel_fns) = {

@@ -38,14 +38,63 @@ QN_INLINE void qn_vec_store(float *p, QnVec v)
     *(QnVec *)p = v;
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+QN_INLINE __m256i qn_first_lanes(int64_t lanes)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)lanes),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+
+/* The first lanes from p, zeros behind them. */
+QN_INLINE QnVec qn_vec_load_lanes(const float *p, int64_t lanes)
+{
+#if defined(__AVX512F__)
+    return (QnVec)_mm512_maskz_loadu_ps((__mmask16)((1u << lanes) - 1), p);
+#elif defined(__AVX2__)
+    return (QnVec)_mm256_maskload_ps(p, qn_first_lanes(lanes));
+#else
+    QnVec v = { 0 };
+    for (int64_t i = 0; i < lanes; i++)
+        v[i] = p[i];
+    return v;
+#endif
+}
+
 /* The first lanes of v. */
 QN_INLINE void qn_vec_store_lanes(float *p, QnVec v, int64_t lanes)
 {
 #if defined(__AVX512F__)
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << lanes) - 1), (__m512)v);
+#elif defined(__AVX2__)
+    _mm256_maskstore_ps(p, qn_first_lanes(lanes), (__m256)v);
 #else
     for (int64_t i = 0; i < lanes; i++)
         p[i] = v[i];
+#endif
+}
+
+/* Lanes from -128 to 127 as bytes. By instructions of their own: gcc takes vectors of bytes apart.
+ */
+QN_INLINE void qn_vec_store_bytes(int8_t *p, QnVecInt v)
+{
+#if defined(__AVX512F__)
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8((__m512i)v));
+#else
+    QN_UNROLL for (int i = 0; i < VW; i++) p[i] = (int8_t)v[i];
+#endif
+}
+
+QN_INLINE QnVecInt qn_vec_load_bytes(const int8_t *p)
+{
+#if defined(__AVX512F__)
+    return (QnVecInt)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p));
+#elif defined(__AVX2__)
+    return (QnVecInt)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p));
+#else
+    QnVecInt v;
+    QN_UNROLL for (int i = 0; i < VW; i++) v[i] = p[i];
+    return v;
 #endif
 }
 
