@@ -1,15 +1,18 @@
-/* conv, conv_dx and conv_dw of one pixel at a time (kernels of 1, strides of 1, no padding) in the
- * channels-last layout: products of (pixels, channels) and the weights, (M,C). */
+/* conv, conv_dx and conv_dw of one pixel at a time (kernels of 1, no padding) in the channels-last
+ * layout: products of (pixels, channels) and the weights, (M,C). With strides the pixels that count
+ * are copied together first, or from there to their places. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/product.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
+#include <string.h>
+
 static bool is_one_pixel(const QnWindow *w)
 {
     bool one = true;
     for (int d = 0; d < 3; d++)
-        one &= w->k[d] == 1 && w->stride[d] == 1 && w->in[d] == w->out[d] && w->pad[d] == 0;
+        one &= w->k[d] == 1 && w->pad[d] == 0 && (w->out[d] - 1) * w->stride[d] < w->in[d];
     return one;
 }
 
@@ -64,10 +67,108 @@ static QnMatmul product_of(const QnNode *n)
     return m;
 }
 
+typedef struct OnePixel {
+    QnProduct product;
+    QnConvGeom g;
+    size_t pixel; /* bytes of a pixel of the larger images: conv's x */
+    bool apart;   /* which lie together in the workspace */
+} OnePixel;
+
 static QnStatus conv_prepare(QnPrepared *p)
 {
     QnMatmul of = product_of(p->node);
-    return qn_product_prepare(p, &of);
+    OnePixel *s = p->state = qn_alloc(sizeof *s);
+    if (!s)
+        return QN_ENOMEM;
+    qn_product_init(&s->product, &of, p->env);
+    s->g = geometry(p->node);
+    const QnWindow *w = &s->g.w;
+    s->pixel = (size_t)s->g.c * qn_dtype_bytes(of.gemm.dtype);
+    s->apart = w->in[0] != w->out[0] || w->in[1] != w->out[1] || w->in[2] != w->out[2];
+    p->workspace_bytes = qn_product_workspace(&s->product);
+    if (s->apart)
+        p->workspace_bytes += (size_t)(s->g.n * w->out[0] * w->out[1] * w->out[2]) * s->pixel + 64;
+    return QN_OK;
+}
+
+static void conv_fini(QnPrepared *p)
+{
+    qn_free(p->state);
+}
+
+typedef struct Rows {
+    const OnePixel *s;
+    const char *from;
+    char *to;
+} Rows;
+
+/* Pixels of one row of the smaller images, from the larger ones. */
+static void gather_row(void *ctx, int64_t row)
+{
+    const Rows *r = ctx;
+    const QnWindow *w = &r->s->g.w;
+    size_t pixel = r->s->pixel;
+    int64_t o1 = row % w->out[1], o0 = row / w->out[1] % w->out[0], n = row / w->out[1] / w->out[0];
+    int64_t first = ((n * w->in[0] + o0 * w->stride[0]) * w->in[1] + o1 * w->stride[1]) * w->in[2];
+    for (int64_t o = 0; o < w->out[2]; o++)
+        memcpy(r->to + (size_t)(row * w->out[2] + o) * pixel,
+               r->from + (size_t)(first + o * w->stride[2]) * pixel, pixel);
+}
+
+/* Where along axis d an element of the larger images comes from; -1: nowhere. */
+static int64_t source(const QnWindow *w, int d, int64_t i)
+{
+    return i % w->stride[d] || i / w->stride[d] >= w->out[d] ? -1 : i / w->stride[d];
+}
+
+/* One row of the larger images: zeros between the pixels of the smaller ones. */
+static void scatter_row(void *ctx, int64_t row)
+{
+    const Rows *r = ctx;
+    const QnWindow *w = &r->s->g.w;
+    size_t pixel = r->s->pixel;
+    int64_t n = row / w->in[1] / w->in[0], o1 = source(w, 1, row % w->in[1]);
+    int64_t o0 = source(w, 0, row / w->in[1] % w->in[0]);
+    char *to = r->to + (size_t)(row * w->in[2]) * pixel;
+    if (o0 < 0 || o1 < 0) {
+        memset(to, 0, (size_t)w->in[2] * pixel);
+        return;
+    }
+    for (int64_t i = 0; i < w->in[2]; i++, to += pixel) {
+        int64_t o2 = source(w, 2, i);
+        if (o2 < 0)
+            memset(to, 0, pixel);
+        else
+            memcpy(to,
+                   r->from +
+                       (size_t)(((n * w->out[0] + o0) * w->out[1] + o1) * w->out[2] + o2) * pixel,
+                   pixel);
+    }
+}
+
+static QnStatus conv_run(const QnPrepared *p, const void *const *in, void *const *out,
+                         void *workspace)
+{
+    const OnePixel *s = p->state;
+    const QnWindow *w = &s->g.w;
+    const char *operand[] = { in[0], in[1], p->node->n_in > 2 ? in[2] : NULL, out[0] };
+    size_t used = (qn_product_workspace(&s->product) + 63) / 64 * 64;
+    char *together = (char *)workspace + used;
+    int threads = qn_cpu_threads(p), back = p->node->op == &qn_op_conv_dx;
+    int x = p->node->op == &qn_op_conv_dw; /* where it stands among the inputs */
+    if (s->apart && back) {
+        operand[3] = together;
+    } else if (s->apart) {
+        Rows r = { s, in[x], together };
+        qn_cpu_parallel(threads, s->g.n * w->out[0] * w->out[1], gather_row, &r);
+        operand[x] = together;
+    }
+    qn_product_run(&s->product, threads, operand, workspace);
+    if (s->apart && back) {
+        Rows r = { s, together, out[0] };
+        qn_cpu_parallel(threads, s->g.n * w->in[0] * w->in[1], scatter_row, &r);
+    }
+    return QN_OK;
 }
 
 const QnKernel qn_kernel_conv_product = {
@@ -78,8 +179,8 @@ const QnKernel qn_kernel_conv_product = {
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = conv_accepts,
     .prepare = conv_prepare,
-    .run = qn_product_run_node,
-    .fini = qn_product_fini,
+    .run = conv_run,
+    .fini = conv_fini,
 };
 
 const QnKernel qn_kernel_conv_dx_product = {
@@ -90,8 +191,8 @@ const QnKernel qn_kernel_conv_dx_product = {
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = conv_accepts,
     .prepare = conv_prepare,
-    .run = qn_product_run_node,
-    .fini = qn_product_fini,
+    .run = conv_run,
+    .fini = conv_fini,
 };
 
 const QnKernel qn_kernel_conv_dw_product = {
@@ -102,6 +203,6 @@ const QnKernel qn_kernel_conv_dw_product = {
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = conv_accepts,
     .prepare = conv_prepare,
-    .run = qn_product_run_node,
-    .fini = qn_product_fini,
+    .run = conv_run,
+    .fini = conv_fini,
 };
