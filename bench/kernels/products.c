@@ -16,6 +16,7 @@ static const char *const cases[] = {
     LINEAR("f32", 128, 128, 576),
     LINEAR("f32", 128, 10, 576),
     LINEAR("f32", 256, 512, 128),
+    LINEAR("f32", 64, 512, 784),
     LINEAR("f32", 8, 256, 256),
     LINEAR("bf16", 1024, 1024, 1024),
     LINEAR("f32", 4, 4096, 1024),

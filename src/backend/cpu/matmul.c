@@ -83,3 +83,14 @@ QnMatmulColumnsFn *qn_matmul_columns_find(const char *isa)
 #undef QN_X
     return NULL;
 }
+
+QnMatmulThinFns qn_matmul_thin_find(const char *isa)
+{
+#define QN_X(name)                                                                                 \
+    if (!strcmp(isa, #name))                                                                       \
+        return (QnMatmulThinFns){ qn_matmul_thin_pack_##name, qn_matmul_thin_##name,               \
+                                  qn_matmul_thin_width_##name };
+    QN_ISA_LIST(QN_X)
+#undef QN_X
+    return (QnMatmulThinFns){ 0 };
+}

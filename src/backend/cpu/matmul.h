@@ -35,4 +35,22 @@ QN_ISA_LIST(QN_X)
 #undef QN_X
 QnMatmulColumnsFn *qn_matmul_columns_find(const char *isa);
 
+/* c (m,n) of some tens of rows, from f32 with bk 1. First rows m0..m1 of a, at most `width`, are
+ * packed, as a panel of width * k floats; then columns n0..n1 of c are made of all panels, which
+ * lie one after the other. Each element's sum has one order. */
+typedef void QnMatmulThinPackFn(const QnGemm *g, int64_t m0, int64_t m1, float *to);
+typedef void QnMatmulThinFn(const QnGemm *g, const float *packed, int64_t n0, int64_t n1);
+typedef struct QnMatmulThinFns {
+    QnMatmulThinPackFn *pack;
+    QnMatmulThinFn *run;
+    int width;
+} QnMatmulThinFns;
+#define QN_X(name)                                                                                 \
+    QnMatmulThinPackFn qn_matmul_thin_pack_##name;                                                 \
+    QnMatmulThinFn qn_matmul_thin_##name;                                                          \
+    extern const int qn_matmul_thin_width_##name;
+QN_ISA_LIST(QN_X)
+#undef QN_X
+QnMatmulThinFns qn_matmul_thin_find(const char *isa);
+
 #endif
