@@ -11,6 +11,7 @@ typedef struct Update {
     QnValue *grad, *lr;
     QnValue *t; /* the update's number, from 1 */
     double decay;
+    bool whole; /* its operator leaves steps out by itself */
 } Update;
 
 /* A moment of the parameter, zero at first. */
@@ -27,9 +28,10 @@ static QnValue *moment(const Update *u, const char *kind)
     return qn_state(g, &a);
 }
 
-static void assign_one(QnGraph *g, const QnOptim *o, QnValue *state, QnValue *now)
+/* With `given` only where that is true. */
+static void assign_one(QnGraph *g, QnValue *given, QnValue *state, QnValue *now)
 {
-    qn_assign(g, state, o->apply_if ? qn_where(g, o->apply_if, now, state) : now);
+    qn_assign(g, state, given ? qn_where(g, given, now, state) : now);
 }
 
 /* Assigns outputs 0.. of the update node to the parameter and its moments; *p is the new one. */
@@ -37,10 +39,11 @@ static void assign_all(const Update *u, QnNode *n, QnValue *const *moments, int 
                        QnValue **p)
 {
     QnGraph *g = u->net->g;
+    QnValue *given = u->whole ? NULL : u->o->apply_if;
     *p = qn_node_out(g, n, 0);
-    assign_one(g, u->o, u->p->state, *p);
+    assign_one(g, given, u->p->state, *p);
     for (int i = 0; i < n_moments; i++)
-        assign_one(g, u->o, moments[i], qn_node_out(g, n, i + 1));
+        assign_one(g, given, moments[i], qn_node_out(g, n, i + 1));
 }
 
 static void update_sgd(const Update *u, QnValue **p)
@@ -98,11 +101,13 @@ static void update_rmsprop(const Update *u, QnValue **p)
 typedef struct Rule {
     const char *name;
     void (*update)(const Update *u, QnValue **p);
+    bool whole; /* a negative lr leaves the step out (ops/update.h) */
 } Rule;
 
 static const Rule rules[] = {
-    { "sgd", update_sgd },   { "adam", update_adam },       { "adamw", update_adamw },
-    { "lamb", update_lamb }, { "adagrad", update_adagrad }, { "rmsprop", update_rmsprop },
+    { "sgd", update_sgd, true },         { "adam", update_adam, true },
+    { "adamw", update_adamw, true },     { "lamb", update_lamb, false },
+    { "adagrad", update_adagrad, true }, { "rmsprop", update_rmsprop, true },
 };
 
 static const Rule *find_rule(const char *name)
@@ -133,7 +138,7 @@ static void average(QnNet *net, const QnOptim *o, const QnParam *p, QnValue *now
     a.trainable = false;
     QnValue *ema = a.name ? qn_state(g, &a) : qn_graph_poison(g);
     QnValue *step = qn_mul(g, qn_sub(g, now, ema), qn_scalar_like(g, ema, 1 - o->ema));
-    assign_one(g, o, ema, qn_add(g, ema, step));
+    assign_one(g, o->apply_if, ema, qn_add(g, ema, step));
 }
 
 QnStatus qn_optim_apply(QnNet *net, const QnOptim *o, QnValue *const *grads, QnValue *lr,
@@ -154,10 +159,12 @@ QnStatus qn_optim_apply(QnNet *net, const QnOptim *o, QnValue *const *grads, QnV
         qn_clip_values(g, d, n, o->clip_value, d);
     int64_t one = 1;
     QnValue *t = qn_add(g, step, qn_constant(g, QN_DTYPE_I64, &(QnShape){ 0 }, &one));
+    if (o->apply_if && rule->whole)
+        lr = qn_where(g, o->apply_if, lr, qn_scalar_like(g, lr, -1));
     for (int i = 0; i < n; i++) {
         const QnParam *p = &net->params[i];
         QnValue *now;
-        Update u = { net, o, p, d[i], lr, t, p->decay ? o->weight_decay : 0 };
+        Update u = { net, o, p, d[i], lr, t, p->decay ? o->weight_decay : 0, rule->whole };
         qn_scope_push(g, p->name);
         rule->update(&u, &now);
         if (o->ema > 0)

@@ -19,11 +19,12 @@ QN_SCALAR void adagrad_item_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *
     qn_get4(p, i, n, p4);
     qn_get4(v, i, n, v4);
     qn_get4(g, i, n, g4);
-    for (int u = 0; u < 4; u++) {
-        float old = p4[u], d = g4[u] + decay * old;
-        v4[u] += d * d;
-        p4[u] = old - rate * d / (qn_sqrtf(v4[u]) + eps);
-    }
+    if (!(lr[0] < 0.0f))
+        for (int u = 0; u < 4; u++) {
+            float old = p4[u], d = g4[u] + decay * old;
+            v4[u] += d * d;
+            p4[u] = old - rate * d / (qn_sqrtf(v4[u]) + eps);
+        }
     qn_put4(q, i, n, p4);
     qn_put4(w, i, n, v4);
 }
@@ -65,6 +66,8 @@ static QnCost adagrad_cost(const QnNode *n)
 static QnStatus adagrad_ref(const QnRefArgs *r)
 {
     const Attr *a = r->attr;
+    if (qn_update_is_left_out(r, 3))
+        return QN_OK;
     double rate = r->in[3][0] / (1 + (r->in[4][0] - 1) * a->lr_decay);
     for (int64_t i = 0, n = qn_shape_count(&r->in_type[0]->shape); i < n; i++) {
         double p = r->in[0][i], g = r->in[2][i] + a->decay * p, v = r->in[1][i] + g * g;
@@ -100,6 +103,14 @@ static const QnSample adagrad_samples[] = {
               { 0, .dtype = QN_DTYPE_I64, .lo = 9, .hi = 99 } },
       .n_in = 5,
       .attr = &(Attr){ 0.01, 0.1, 1e-6 },
+      .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
+    /* left out */
+    { .in = { { 2, { 4, 7 } },
+              { 2, { 4, 7 }, .lo = 0.01, .hi = 1 },
+              { 2, { 4, 7 } },
+              { 0, .lo = -0.1, .hi = -0.001 },
+              { 0, .dtype = QN_DTYPE_I64, .lo = 1, .hi = 3 } },
+      .n_in = 5,
       .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
 };
 

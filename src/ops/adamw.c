@@ -22,13 +22,14 @@ QN_SCALAR void adamw_item_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *m1
     qn_get4(m, i, n, m4);
     qn_get4(v, i, n, v4);
     qn_get4(g, i, n, g4);
-    for (int u = 0; u < 4; u++) {
-        float old = p4[u], d = g4[u];
-        old -= lr[0] * decay * old;
-        m4[u] = beta1 * m4[u] + (1.0f - beta1) * d;
-        v4[u] = beta2 * v4[u] + (1.0f - beta2) * d * d;
-        p4[u] = old - lr[0] / c1 * m4[u] / (qn_sqrtf(v4[u]) / qn_sqrtf(c2) + eps);
-    }
+    if (!(lr[0] < 0.0f))
+        for (int u = 0; u < 4; u++) {
+            float old = p4[u], d = g4[u];
+            old -= lr[0] * decay * old;
+            m4[u] = beta1 * m4[u] + (1.0f - beta1) * d;
+            v4[u] = beta2 * v4[u] + (1.0f - beta2) * d * d;
+            p4[u] = old - lr[0] / c1 * m4[u] / (qn_sqrtf(v4[u]) / qn_sqrtf(c2) + eps);
+        }
     qn_put4(q, i, n, p4);
     qn_put4(m1, i, n, m4);
     qn_put4(v1, i, n, v4);
@@ -72,6 +73,8 @@ static QnCost adamw_cost(const QnNode *n)
 static QnStatus adamw_ref(const QnRefArgs *r)
 {
     const Attr *a = r->attr;
+    if (qn_update_is_left_out(r, 4))
+        return QN_OK;
     double lr = r->in[4][0], t = r->in[5][0];
     double c1 = 1 - pow(a->beta1, t), c2 = 1 - pow(a->beta2, t);
     for (int64_t i = 0, n = qn_shape_count(&r->in_type[0]->shape); i < n; i++) {
@@ -117,6 +120,15 @@ static const QnSample adamw_samples[] = {
               { 0, .dtype = QN_DTYPE_I64, .lo = 100, .hi = 5000 } },
       .n_in = 6,
       .attr = &(Attr){ 0.8, 0.95, 1e-6, 0.1 },
+      .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
+    /* left out */
+    { .in = { { 2, { 4, 7 } },
+              { 2, { 4, 7 } },
+              { 2, { 4, 7 }, .lo = 0.01, .hi = 1 },
+              { 2, { 4, 7 } },
+              { 0, .lo = -0.1, .hi = -0.001 },
+              { 0, .dtype = QN_DTYPE_I64, .lo = 1, .hi = 3 } },
+      .n_in = 6,
       .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
 };
 

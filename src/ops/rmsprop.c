@@ -18,11 +18,12 @@ QN_SCALAR void rmsprop_plain_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN_T 
     qn_get4(p, i, n, p4);
     qn_get4(v, i, n, v4);
     qn_get4(g, i, n, g4);
-    for (int u = 0; u < 4; u++) {
-        float old = p4[u], d = g4[u] + decay * old;
-        v4[u] = alpha * v4[u] + (1.0f - alpha) * d * d;
-        p4[u] = old - lr[0] * d / (qn_sqrtf(v4[u]) + eps);
-    }
+    if (!(lr[0] < 0.0f))
+        for (int u = 0; u < 4; u++) {
+            float old = p4[u], d = g4[u] + decay * old;
+            v4[u] = alpha * v4[u] + (1.0f - alpha) * d * d;
+            p4[u] = old - lr[0] * d / (qn_sqrtf(v4[u]) + eps);
+        }
     qn_put4(q, i, n, p4);
     qn_put4(w, i, n, v4);
 }
@@ -48,12 +49,13 @@ QN_SCALAR void rmsprop_momentum_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN
     qn_get4(v, i, n, v4);
     qn_get4(b, i, n, b4);
     qn_get4(g, i, n, g4);
-    for (int u = 0; u < 4; u++) {
-        float old = p4[u], d = g4[u] + decay * old;
-        v4[u] = alpha * v4[u] + (1.0f - alpha) * d * d;
-        b4[u] = momentum * b4[u] + d / (qn_sqrtf(v4[u]) + eps);
-        p4[u] = old - lr[0] * b4[u];
-    }
+    if (!(lr[0] < 0.0f))
+        for (int u = 0; u < 4; u++) {
+            float old = p4[u], d = g4[u] + decay * old;
+            v4[u] = alpha * v4[u] + (1.0f - alpha) * d * d;
+            b4[u] = momentum * b4[u] + d / (qn_sqrtf(v4[u]) + eps);
+            p4[u] = old - lr[0] * b4[u];
+        }
     qn_put4(q, i, n, p4);
     qn_put4(w, i, n, v4);
     qn_put4(c, i, n, b4);
@@ -99,6 +101,8 @@ static QnCost rmsprop_cost(const QnNode *n)
 static QnStatus rmsprop_ref(const QnRefArgs *r)
 {
     const Attr *a = r->attr;
+    if (qn_update_is_left_out(r, r->n_in - 1))
+        return QN_OK;
     bool moment = r->n_in == 5;
     double lr = r->in[r->n_in - 1][0];
     for (int64_t i = 0, n = qn_shape_count(&r->in_type[0]->shape); i < n; i++) {
@@ -141,6 +145,13 @@ static const QnSample rmsprop_samples[] = {
               { 0, .lo = 0.001, .hi = 0.1 } },
       .n_in = 5,
       .attr = &(Attr){ 0.9, 0.8, 0.1, 1e-6 },
+      .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
+    /* left out */
+    { .in = { { 2, { 4, 7 } },
+              { 2, { 4, 7 }, .lo = 0.01, .hi = 1 },
+              { 2, { 4, 7 } },
+              { 0, .lo = -0.1, .hi = -0.001 } },
+      .n_in = 4,
       .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
 };
 

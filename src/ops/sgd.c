@@ -16,8 +16,9 @@ QN_SCALAR void sgd_plain_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL const QN_
     float p4[4], g4[4];
     qn_get4(p, i, n, p4);
     qn_get4(g, i, n, g4);
-    for (int u = 0; u < 4; u++)
-        p4[u] -= lr[0] * (g4[u] + decay * p4[u]);
+    if (!(lr[0] < 0.0f))
+        for (int u = 0; u < 4; u++)
+            p4[u] -= lr[0] * (g4[u] + decay * p4[u]);
     qn_put4(q, i, n, p4);
 }
 
@@ -40,11 +41,12 @@ QN_SCALAR void sgd_momentum_at(qn_long item, QN_GLOBAL QN_T *q, QN_GLOBAL QN_T *
     qn_get4(p, i, n, p4);
     qn_get4(b, i, n, b4);
     qn_get4(g, i, n, g4);
-    for (int u = 0; u < 4; u++) {
-        float old = p4[u], d = g4[u] + decay * old;
-        b4[u] = momentum * b4[u] + d;
-        p4[u] = old - lr[0] * (nesterov != 0 ? d + momentum * b4[u] : b4[u]);
-    }
+    if (!(lr[0] < 0.0f))
+        for (int u = 0; u < 4; u++) {
+            float old = p4[u], d = g4[u] + decay * old;
+            b4[u] = momentum * b4[u] + d;
+            p4[u] = old - lr[0] * (nesterov != 0 ? d + momentum * b4[u] : b4[u]);
+        }
     qn_put4(q, i, n, p4);
     qn_put4(c, i, n, b4);
 }
@@ -87,6 +89,8 @@ static QnCost sgd_cost(const QnNode *n)
 static QnStatus sgd_ref(const QnRefArgs *r)
 {
     const Attr *a = r->attr;
+    if (qn_update_is_left_out(r, r->n_in - 1))
+        return QN_OK;
     bool moment = r->n_in == 4;
     double lr = r->in[r->n_in - 1][0];
     for (int64_t i = 0, n = qn_shape_count(&r->in_type[0]->shape); i < n; i++) {
@@ -116,17 +120,22 @@ static QnStatus sgd_call(const QnNode *n, QnDeviceCall *c)
 
 /* Updates have no gradient; lr is f32 whatever p is. */
 static const QnSample sgd_samples[] = {
-    { .in = { { 2, { 4, 7 } }, { 2, { 4, 7 } }, { 0 } },
+    { .in = { { 2, { 4, 7 } }, { 2, { 4, 7 } }, { 0, .lo = 0.001, .hi = 0.1 } },
       .n_in = 3,
       .attr = &(Attr){ 0, 0.1, false },
       .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
-    { .in = { { 1, { 130 } }, { 1, { 130 } }, { 1, { 130 } }, { 0 } },
+    { .in = { { 1, { 130 } }, { 1, { 130 } }, { 1, { 130 } }, { 0, .lo = 0.001, .hi = 0.1 } },
       .n_in = 4,
       .attr = &(Attr){ 0.9, 0.1, true },
       .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
-    { .in = { { 1, { 130 } }, { 1, { 130 } }, { 1, { 130 } }, { 0 } },
+    { .in = { { 1, { 130 } }, { 1, { 130 } }, { 1, { 130 } }, { 0, .lo = 0.001, .hi = 0.1 } },
       .n_in = 4,
       .attr = &(Attr){ 0.9, 0, false },
+      .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
+    /* left out */
+    { .in = { { 2, { 4, 7 } }, { 2, { 4, 7 } }, { 0, .lo = -0.1, .hi = -0.001 } },
+      .n_in = 3,
+      .attr = &(Attr){ 0, 0.1, false },
       .flags = QN_SAMPLE_NO_GRAD | QN_SAMPLE_F32_ONLY },
 };
 

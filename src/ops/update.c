@@ -1,6 +1,7 @@
 #include "ops/update.h"
 
 #include <math.h>
+#include <string.h>
 
 QnStatus qn_update_infer(QnInfer *c, const char *op, int n_moments, bool has_step)
 {
@@ -37,6 +38,15 @@ QnCost qn_update_cost(const QnNode *n, double flops)
     for (int i = 0; i < n->n_out; i++)
         c.bytes_written += (double)qn_type_bytes(&n->out[i].type);
     return c;
+}
+
+bool qn_update_is_left_out(const QnRefArgs *r, int lr)
+{
+    if (!(r->in[lr][0] < 0))
+        return false;
+    for (int i = 0; i < r->n_out; i++)
+        memcpy(r->out[i], r->in[i], (size_t)qn_shape_count(&r->in_type[i]->shape) * sizeof(double));
+    return true;
 }
 
 void qn_update_call(const QnNode *n, const char *kernel, const char *at, QnDeviceCall *c)

@@ -1,5 +1,6 @@
 /* Optimizer steps in f32: sgd, adam, adamw, adagrad, rmsprop. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/move.h"
 #include "backend/cpu/update.h"
 #include "ops/ops.h"
 
@@ -45,6 +46,17 @@ static void update_part(void *ctx, int64_t part)
           qn_cpu_part_begin(r->count, r->n_parts, part + 1));
 }
 
+/* A negative lr: nothing changes, and nothing has to be moved where the states lie in place. */
+static QnStatus leave_out(const QnPrepared *p, const void *const *in, void *const *out)
+{
+    const QnNode *n = p->node;
+    for (int i = 0; i < n->n_out; i++) {
+        if (out[i] != in[i])
+            qn_move_all(qn_cpu_threads(p), (size_t)qn_type_bytes(&n->out[i].type), in[i], out[i]);
+    }
+    return QN_OK;
+}
+
 static QnStatus run(const QnPrepared *p, UpdateRun *r)
 {
     r->count = qn_shape_count(&p->node->in[0]->type.shape);
@@ -60,6 +72,8 @@ static QnStatus sgd_run(const QnPrepared *p, const void *const *in, void *const 
     bool moment = n->n_in == 4;
     UpdateRun r = { .fn = moment ? f->sgd_moment : f->sgd };
     (void)work;
+    if (*(const float *)in[n->n_in - 1] < 0)
+        return leave_out(p, in, out);
     r.u = (QnUpdate){ .p = in[0],
                       .m = moment ? in[1] : NULL,
                       .g = in[n->n_in - 2],
@@ -80,6 +94,8 @@ static QnStatus adam_run(const QnPrepared *p, const void *const *in, void *const
     float lr = *(const float *)in[4], decay = attr(n, "weight_decay");
     bool decoupled = n->op == &qn_op_adamw;
     (void)work;
+    if (*(const float *)in[4] < 0)
+        return leave_out(p, in, out);
     r.u = (QnUpdate){ .p = in[0],
                       .m = in[1],
                       .v = in[2],
@@ -104,6 +120,8 @@ static QnStatus adagrad_run(const QnPrepared *p, const void *const *in, void *co
     UpdateRun r = { .fn = qn_update_find(p->env->isa)->adagrad };
     double steps = (double)(*(const int64_t *)in[4] - 1);
     (void)work;
+    if (*(const float *)in[3] < 0)
+        return leave_out(p, in, out);
     r.u = (QnUpdate){ .p = in[0],
                       .v = in[1],
                       .g = in[2],
@@ -124,6 +142,8 @@ static QnStatus rmsprop_run(const QnPrepared *p, const void *const *in, void *co
     bool moment = n->n_in == 5;
     UpdateRun r = { .fn = moment ? f->rmsprop_moment : f->rmsprop };
     (void)work;
+    if (*(const float *)in[n->n_in - 1] < 0)
+        return leave_out(p, in, out);
     r.u = (QnUpdate){ .p = in[0],
                       .v = in[1],
                       .m = moment ? in[2] : NULL,
