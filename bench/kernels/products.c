@@ -23,6 +23,7 @@ static const char *const cases[] = {
     LINEAR("f32", 1, 4096, 1024),
     LINEAR("f32", 8, 4096, 1024),
     "matmul f32[96,64,32] f32[96,32,64]",
+    "matmul f32[512,8,8] f32[512,8,8]",
     "matmul_integer u8[128,768] i8[768,3072]",
     "matmul_integer u8[1,1024] i8[1024,1024]",
     ATTENTION("f32", "[2,8,1024,64]", "[2,8,1024]"),
