@@ -53,6 +53,8 @@ static QnStatus print(const Row *row, int n_threads, const Measured *m)
         qn_json_put_int(&w, "threads", n_threads);
         qn_json_put_int(&w, "runs", m->runs);
         qn_json_put_double(&w, "value", m->value);
+        if (m->layout)
+            qn_json_put_string(&w, "layout", m->layout);
         qn_json_key(&w, "limit");
         if (isnan(m->limit))
             qn_json_add_null(&w);

@@ -29,7 +29,10 @@ IMAGES = re.compile("conv|resnet|fmnist|memory")
 HEAVY = re.compile("resnet50|gpt2|adamw|block")
 ALLOCATOR = "dirty_decay_ms:-1,muzzy_decay_ms:-1"
 TIMEOUT_S = 1800
-LONG_S = 0.004  # a run of Quern's; where it takes longer, all threads are taken and fewer not tried
+LONG_S = 0.004  # where a side's run takes longer, it is tried with all threads and not with fewer
+FORMAT = 2      # of what is kept of a row; raise it when rows are measured or kept in another way
+
+SIDES = {"quern": ["quern"], "torch_eager": ["eager", "channels_last"], "torch_compile": ["compile"]}
 
 
 def number(kind, least):
@@ -224,6 +227,8 @@ class Bench:
         result = self.peers[key].measure(row["name"])
         if result is None:  # it has died; the next row gets another
             self.peers.pop(key).close()
+        elif IMAGES.search(row["name"]):
+            result["layout"] = "channels_last" if side == "channels_last" else "contiguous"
         return result
 
     def close_peers(self, every):
@@ -235,7 +240,7 @@ class Bench:
         """All sides once with each number of threads, most first, then turns of the best ones."""
         better = max if row["higher_is_better"] else min
         counts = self.o.thread_counts[-1:] if row["once"] else self.o.thread_counts
-        values, limits, quern = {}, [], {}
+        values, layouts, limits, quern = {}, {}, [], {}
         heavy = HEAVY.search(row["name"]) is not None
         if heavy:
             self.close_peers(every=True)
@@ -244,23 +249,26 @@ class Bench:
             m = self.measure(row, side, threads, quern)
             if m:
                 values.setdefault((side, threads), []).append(m["value"])
+                layouts.setdefault((side, threads), []).append(m.get("layout"))
                 if m.get("limit"):
                     limits.append(m["limit"])
             return m and m.get("runs")
 
-        def best(side):
-            known = [k for k in values if k[0] == side]
+        def best(*sides):
+            known = [k for k in values if k[0] in sides]
             return better(known, key=lambda k: statistics.median(values[k]), default=None)
+
+        def is_short(side, threads):
+            """Whether fewer threads may be faster, which they are only where a run is short."""
+            runs = turn(side, threads)
+            return not runs or self.o.seconds / runs <= LONG_S
 
         sides = ["quern", *self.modes(row)]
         for threads in reversed(counts):
-            self.tune(row["name"], threads)
-            runs = [turn(side, threads) for side in sides]  # of Quern first
-            if runs[0] and self.o.seconds / runs[0] > LONG_S:
-                break  # fewer threads are only faster where a run is short
-        eager = better((k for k in map(best, ["eager", "channels_last"]) if k),
-                       key=lambda k: statistics.median(values[k]), default=None)
-        chosen = [k for k in [best("quern"), eager, best("compile")] if k]
+            if "quern" in sides:
+                self.tune(row["name"], threads)
+            sides = [side for side in sides if is_short(side, threads)]
+        chosen = [k for k in [best("quern"), best("eager", "channels_last"), best("compile")] if k]
         for threads in [t for t in quern if ("quern", t) not in chosen]:
             quern.pop(threads).close()
         for _ in range(self.o.rounds - 1):
@@ -269,35 +277,35 @@ class Bench:
         for p in quern.values():
             p.close()
         self.close_peers(every=heavy)
-        return self.summary(row, values, limits, best("quern"), eager, best("compile"))
+        return self.summary(row, values, layouts, limits)
 
-    def summary(self, row, values, limits, quern, eager, compiled):
+    def summary(self, row, values, layouts, limits):
+        """What is kept of a row: the median of each side's best threads and layout.
+
+        values, layouts: a list for each (side, threads), of its turns; limits: of Quern's."""
         better = max if row["higher_is_better"] else min
-
-        def median(key):
-            return statistics.median(values[key]) if key in values else None
-
-        out = {"name": row["name"], "unit": row["unit"], "quern": median(quern),
-               "torch_eager": median(eager), "torch_compile": median(compiled),
-               "limit": better(limits, default=None),
-               "higher_is_better": row["higher_is_better"],
-               "threads": {"quern": quern and quern[1], "torch_eager": eager and eager[1],
-                           "torch_compile": compiled and compiled[1]},
-               "channels_last": bool(eager) and eager[0] == "channels_last",
+        medians = {k: statistics.median(v) for k, v in values.items()}
+        out = {"name": row["name"], "unit": row["unit"], "limit": better(limits, default=None),
+               "higher_is_better": row["higher_is_better"], "threads": {}, "layout": {},
                "values": {f"{k[0]}, {k[1]} threads": v for k, v in values.items()}}
+        for name, sides in SIDES.items():
+            known = [k for k in medians if k[0] in sides]
+            key = better(known, key=medians.get, default=None)
+            out[name] = medians.get(key)
+            out["threads"][name] = key and key[1]
+            out["layout"][name] = key and statistics.mode(layouts[key])
         peers = [v for v in (out["torch_eager"], out["torch_compile"]) if v]
-        ratio = None
+        out["ratio"] = None
         if out["quern"] and peers:
             peer = better(peers)
-            ratio = out["quern"] / peer if row["higher_is_better"] else peer / out["quern"]
-        out["ratio"] = ratio
+            out["ratio"] = (out["quern"] / peer if row["higher_is_better"] else peer / out["quern"])
         return out
 
     # ---- the table ----
 
     def key(self):
         o = self.o
-        return [self.hash_of_programs(), self.torch, o.rounds, o.seconds, o.thread_counts,
+        return [FORMAT, self.hash_of_programs(), self.torch, o.rounds, o.seconds, o.thread_counts,
                 o.no_compile, o.busy, self.allocator]
 
     def known(self, row, key):

@@ -405,6 +405,8 @@ QnStatus bench_measure(Bench *b, Measured *out)
         QN_TRY(measure_profile(b));
     for (int i = 0; i < (b->recipe ? 1 : b->n_variants); i++) {
         QN_TRY(median_ns(b, i, &ns, &out->runs));
+        if (ns < best && b->n_variants > 1)
+            out->layout = i ? "channels_last" : "contiguous";
         best = fmin(best, ns);
     }
     out->value = in_unit(b->row, best);

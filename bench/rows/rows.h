@@ -86,8 +86,9 @@ int64_t measure_clock_ns(const MeasureOptions *o);
 
 typedef struct Measured {
     double value;
-    double limit; /* the same, at the measured peaks of the machine; NaN: there is none */
-    int64_t runs; /* the value is the median of */
+    double limit;       /* the same, at the measured peaks of the machine; NaN: there is none */
+    int64_t runs;       /* the value is the median of */
+    const char *layout; /* that was faster, of a row that tries both; else NULL */
 } Measured;
 
 typedef struct Bench Bench;
