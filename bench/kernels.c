@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "cli/spinning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +207,7 @@ static bool read_options(Options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    qn_cli_bound_spinning(argv);
     Options o = { .env = { .n_threads = 2, .isa = qn_cpu_isa_best() }, .seconds = 0.2, .word = "" };
     if (!read_options(&o, argc, argv)) {
         fprintf(stderr, "usage: quern_bench_kernels [-t THREADS] [-i ISA] [-s SECONDS] [--json] "

@@ -13,6 +13,7 @@
 #include "backend/cpu/cpu.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/spinning.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -39,6 +40,17 @@ static bool is_single(const Row *row)
     return row->how == HOW_FIRST_STEP || row->how == HOW_MEMORY;
 }
 
+static QnStatus finish_line(QnJsonWriter *w, QnStr *line)
+{
+    QnStatus st = qn_json_end(w);
+    if (st == QN_OK) {
+        puts(qn_str_text(line));
+        fflush(stdout);
+    }
+    qn_str_fini(line);
+    return st;
+}
+
 static QnStatus print(const Row *row, int n_threads, const Measured *m)
 {
     QnStr line = { 0 };
@@ -62,13 +74,7 @@ static QnStatus print(const Row *row, int n_threads, const Measured *m)
             qn_json_add_double(&w, m->limit);
     }
     qn_json_close(&w);
-    QnStatus st = qn_json_end(&w);
-    if (st == QN_OK) {
-        puts(qn_str_text(&line));
-        fflush(stdout);
-    }
-    qn_str_fini(&line);
-    return st;
+    return finish_line(&w, &line);
 }
 
 static QnStatus list(void)
@@ -90,10 +96,18 @@ static QnStatus print_limits(const MeasureOptions *o)
         best.bf16_flops_per_s = fmax(best.bf16_flops_per_s, l.bf16_flops_per_s);
         best.bytes_per_s = fmax(best.bytes_per_s, l.bytes_per_s);
     }
-    printf("{\"isa\": \"%s\", \"flops_per_s\": %.6g, \"bf16_flops_per_s\": %.6g, "
-           "\"bytes_per_s\": %.6g}\n",
-           env.isa, best.flops_per_s, best.bf16_flops_per_s, best.bytes_per_s);
-    return QN_OK;
+    char spinning[64];
+    QnStr line = { 0 };
+    QnJsonWriter w;
+    qn_json_begin(&w, &line, 0);
+    qn_json_open_object(&w);
+    qn_json_put_string(&w, "isa", env.isa);
+    qn_json_put_double(&w, "flops_per_s", best.flops_per_s);
+    qn_json_put_double(&w, "bf16_flops_per_s", best.bf16_flops_per_s);
+    qn_json_put_double(&w, "bytes_per_s", best.bytes_per_s);
+    qn_json_put_string(&w, "spinning", qn_cli_spinning(spinning));
+    qn_json_close(&w);
+    return finish_line(&w, &line);
 }
 
 static QnStatus measure(const Row *row, const MeasureOptions *o, bool serve)
@@ -173,6 +187,7 @@ static bool parse(int argc, char **argv, MeasureOptions *o, Command *c)
 
 int main(int argc, char **argv)
 {
+    qn_cli_bound_spinning(argv);
     MeasureOptions o = { .n_threads = 1,
                          .seconds = 1,
                          .recipe = "recipes/fashion-mnist-demo.yaml" };

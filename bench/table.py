@@ -69,6 +69,9 @@ def about(s):
            f"measured limits (instruction set {next(iter(s['peaks'].values()))['isa']}): {peaks}",
            f"turns: {s['rounds']} of {s['seconds']} s each, by {' or '.join(map(str, s['threads']))} "
            "threads, whichever is faster for each side (the most where its run takes over 4 ms)",
+           f"OpenMP's threads spin before they sleep as in the program `quern` "
+           f"({next(iter(s['peaks'].values())).get('spinning', 'not known')}); PyTorch's as its own "
+           "library has it",
            f"PyTorch's allocator (but for the row of memory): {s['allocator']}; Quern's: one "
            "planned block, no allocation in a step"]
     if s["cpu_time"]:

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/spinning.h"
 
 #include "base/clock.h"
 #include "quern/quern.h"
@@ -85,26 +86,6 @@ static QnStatus unknown_command(const char *name)
 QnStatus qn_args_parse(QnArgs *a, int argc, char **argv, bool *help); /* args.c */
 void qn_args_help(const QnCommand *c, FILE *out);
 
-/* While they wait, GNU's OpenMP threads spin for some 10 ms before they sleep. Where other programs
- * want the processor too, that keeps it from the very thread that is waited for: steps then take
- * ten times as long. The library reads its setting before main, hence the program starts itself
- * once more with a tenth of a millisecond. */
-static void bound_spinning(char **argv)
-{
-#ifdef _OPENMP
-    char path[4096];
-    if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY"))
-        return;
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0 || setenv("GOMP_SPINCOUNT", "2000", 1) < 0)
-        return;
-    path[n] = '\0';
-    execv(path, argv); /* if it fails, all goes on, only slower */
-#else
-    (void)argv;
-#endif
-}
-
 /* Where a standard stream is closed, the next file that is opened takes its number, and what is
  * printed would go into the run's files. Read-only: writing fails as it does to a closed stream. */
 static void hold_standard_streams(void)
@@ -129,7 +110,7 @@ int main(int argc, char **argv)
 {
     hold_standard_streams();
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit: an error that names it, not a death */
-    bound_spinning(argv);
+    qn_cli_bound_spinning(argv);
     QnArgs a = { .start_ns = qn_clock_ns() };
     setlocale(LC_CTYPE, "");
     qn_log_init(&a.log, stderr, QN_LOG_INFO);

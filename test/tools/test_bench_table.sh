@@ -59,7 +59,8 @@ kernels = [kernel("cpu.b.rows", "b f32[2]", 0.5), kernel("cpu.b.rows", "b f32[4]
            kernel("cpu.a.rows", "a f32[2]", 0.9), kernel("cpu.a.rows", "a f32[3]", 0.8),
            kernel("cpu.a.rows", "a f32[4]", 0.2), kernel("lib.a", "a f32[2]", 0.7, own=False)]
 settings = {"peaks": {"2": {"flops_per_s": 1e11, "bf16_flops_per_s": 2e11,
-                            "bytes_per_s": 1e10, "isa": "v3"}}, "machine": "m",
+                            "bytes_per_s": 1e10, "isa": "v3",
+                            "spinning": "GOMP_SPINCOUNT=7"}}, "machine": "m",
             "date": "d", "commit": "c", "torch": "2", "rounds": 1, "seconds": 1, "threads": [1, 2],
             "allocator": "a", "cpu_time": False, "command": "./do bench"}
 json.dump({"settings": settings, "rows": rows, "kernels": kernels}, open(sys.argv[1], "w"))
@@ -87,6 +88,8 @@ why=$(sed -n 's/^mlp-step-64: //p' "$src/bench/reasons.txt")
 grep -q '^sgemm-1024 (' "$tmp/out" && fail "a row that reaches its goals is said to fall short"
 
 grep -q '^bf16gemm-2048 (78 % of the limit, not 93 %): ' "$tmp/out" || fail "bf16 has no goal"
+
+grep -q '^- OpenMP.*(GOMP_SPINCOUNT=7)' "$tmp/out" || fail "nothing of OpenMP's spinning"
 
 # What each side's best ran with.
 shows "| sgemm-1024 | x | 95 | 50 | - | 100 | 95 % | 1.90 | 2/1/- |  |"
