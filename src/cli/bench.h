@@ -5,8 +5,9 @@
 #include "cli/cli.h"
 #include "rt/plan.h"
 
-/* Prints what each step of a profiled plan has taken, beside what the machine's limits allow. */
-QnStatus qn_bench_profile(const QnPlan *p, const QnKernelEnv *env);
+/* Prints what each step of a profiled plan has taken, beside what the machine's limits allow, the
+ * largest gap between them first: as a table, or a JSON object a step. */
+QnStatus qn_bench_profile(const QnPlan *p, const QnKernelEnv *env, bool json);
 
 typedef struct QnBenchOnnx {
     int64_t batch;   /* 0: the file's */

@@ -242,8 +242,8 @@ QnStatus qn_bench_onnx(const QnArgs *a, const QnBenchOnnx *o)
         st = add_costs(&b, p);
     if (st == QN_OK)
         st = print(a, &b, p);
-    if (st == QN_OK && o->profile && !a->json && p)
-        st = qn_bench_profile(p, &b.device->env);
+    if (st == QN_OK && o->profile && p)
+        st = qn_bench_profile(p, &b.device->env, a->json);
     for (int64_t i = 0; b.in && i < b.n_in; i++)
         qn_free(b.in[i].data);
     qn_free(b.in);

@@ -25,8 +25,11 @@ static const QnOption options[] = {
                 1 << 24 },
     [DIM] = QN_CLI_DIM_OPTION,
     [EVAL] = { "--eval", 0, QN_OPTION_FLAG, NULL, "time evaluation, not training", 0, 0 },
-    [PROFILE] = { "--profile", 0, QN_OPTION_FLAG, NULL, "time of each node beside its limit", 0,
-                  0 },
+    [PROFILE] = { "--profile", 0, QN_OPTION_FLAG, NULL,
+                  "each node's time beside its limit; with --json an object a node: step, op, "
+                  "name, "
+                  "kernel, type, seconds, limit_seconds, share_of_time, share_of_gap, gflops, gbs",
+                  0, 0 },
     [SWEEP] = { "--sweep", 0, QN_OPTION_TEXT, "batch", "throughput by batch size, doubling", 0, 0 },
     [JSON] = { "--json", 0, QN_OPTION_FLAG, NULL, "one JSON object a result", 0, 0 },
 };
@@ -152,9 +155,9 @@ static QnStatus bench_one(const QnArgs *a, const char *const *settings, int n_se
         *rate = (double)batch_of(a, &s) / (t.median_ns * 1e-9);
         st = print_timing(a, &s, &t);
     }
-    if (st == QN_OK && a->text[PROFILE] && !a->json)
+    if (st == QN_OK && a->text[PROFILE])
         st = qn_bench_profile(a->text[EVAL] ? s.session->eval_plan : s.session->train_plan,
-                              &s.device->env);
+                              &s.device->env, a->json);
     qn_setup_close(&s);
     return st;
 }
@@ -236,6 +239,7 @@ const QnCommand qn_cmd_bench = {
     .usage = "RECIPE|MODEL.onnx [options]",
     .examples = "  quern bench recipes/fashion-mnist-demo.yaml\n"
                 "  quern bench recipes/fashion-mnist-demo.yaml --profile\n"
+                "  quern bench recipes/fashion-mnist-demo.yaml --profile --json\n"
                 "  quern bench recipes/fashion-mnist-demo.yaml --sweep batch\n"
                 "  quern bench model.onnx --batch 8 --threads 2\n"
                 "  quern bench model.onnx --dim batch=1 --dim seq=128\n",

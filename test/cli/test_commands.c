@@ -74,6 +74,41 @@ static void test_generate(void **state)
 
 /* ---- what runs, and how fast ---- */
 
+/* The object of the result, then one a node: steps in any order but each once, shares of a whole.
+ */
+static void check_profile(QnArena *arena, const char *args, const char *result_key)
+{
+    static char out[sizeof program_out];
+    double time = 0, gap = 0, steps = 0;
+    int n = 0, products = 0;
+    assert_runs(args);
+    snprintf(out, sizeof out, "%s", program_out);
+    for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n"), n++) {
+        snprintf(program_out, sizeof program_out, "%s\n", line);
+        const QnJson *o = json_lines(arena, &(int){ 0 });
+        if (n == 0) {
+            assert_true(json_number(o, result_key) > 0);
+            continue;
+        }
+        assert_true(strlen(json_text(o, "op")) > 0 && strlen(json_text(o, "kernel")) > 0);
+        assert_non_null(qn_json_find(o, "name"));
+        assert_true(json_number(o, "seconds") > 0 && json_number(o, "limit_seconds") >= 0);
+        assert_true(json_number(o, "gbs") >= 0);
+        steps += json_number(o, "step");
+        time += json_number(o, "share_of_time");
+        gap += json_number(o, "share_of_gap");
+        if (!strcmp(json_text(o, "op"), "matmul")) {
+            products++;
+            assert_contains(json_text(o, "type"), "f32[");
+            double flops = json_number(o, "gflops") * 1e9 * json_number(o, "seconds");
+            assert_true(flops > 1 && fabs(flops - round(flops)) < 1e-6 * flops);
+        }
+    }
+    assert_true(n > 2 && products > 0);
+    assert_true(steps == (n - 1) * (n - 2) / 2.0);
+    assert_true(fabs(time - 1) < 1e-9 && fabs(gap - 1) < 1e-9);
+}
+
 static void test_explain_bench_doctor(void **state)
 {
     QnArena *arena = qn_arena_new();
@@ -90,6 +125,8 @@ static void test_explain_bench_doctor(void **state)
     assert_true(json_number(o, "batch") == 10 && json_number(o, "threads") == 1);
     assert_runs("bench r.json --steps 2 --profile");
     assert_contains(program_out, "matmul");
+    check_profile(arena, "bench r.json --steps 2 --profile --json", "step_ns");
+    check_profile(arena, "bench r.json --steps 2 --eval --profile --json", "step_ns");
     assert_runs("bench r.json --steps 2 --eval --json");
     assert_string_equal(json_text(json_lines(arena, &n), "phase"), "eval");
     assert_runs("doctor --json");

@@ -181,6 +181,9 @@ static void test_bench_integers(void **state)
     made_node(&m, "Neg", in, 1, out, 1);
     assert_ok(qn_onnx_write(&m.model, temp_path("whole.onnx"), false));
     assert_runs("bench whole.onnx --steps 1");
+    assert_runs("bench whole.onnx --steps 1 --profile --json");
+    assert_contains(program_out, "\"run_ns\": ");
+    assert_contains(program_out, "\"share_of_gap\": ");
     assert_contains(program_err, "input 'x', i64[2,2], is not given: it is all zeros");
 }
 
