@@ -25,6 +25,17 @@ typedef struct Check {
     int n_run;        /* kernels that accepted */
 } Check;
 
+static const char *const check_isas[] = {
+#define QN_X(name) #name,
+    QN_ISA_LIST(QN_X)
+#undef QN_X
+};
+
+/* Which kernels this program has compared with the reference, by their place among the backend's
+ * and by instruction set. */
+enum { CHECK_MAX_KERNELS = 256 };
+static bool check_seen[CHECK_MAX_KERNELS][QN_COUNT(check_isas)];
+
 static QN_UNUSED uint64_t check_random(uint64_t *s)
 {
     *s = *s * 6364136223846793005u + 1442695040888963407u;
@@ -213,18 +224,15 @@ static QN_UNUSED void check_run(Check *c)
     if (qn_eval_node(n, (const double *const *)c->in, c->want, false) != QN_OK)
         fail_msg("reference of %s: %s", check_describe(c, text), qn_error_last()->text);
     c->terms = check_terms(c);
-    static const char *const isas[] = {
-#define QN_X(name) #name,
-        QN_ISA_LIST(QN_X)
-#undef QN_X
-    };
     for (int i = 0; i < qn_backend_cpu.n_kernels; i++) {
         const QnKernel *k = qn_backend_cpu.kernels[i];
         if ((k->op && k->op != n->op) || (c->only ? strcmp(k->name, c->only) : k->rank == 0))
             continue;
-        for (int j = 0; j < QN_COUNT(isas); j++) {
-            if (qn_cpu_isa_is_usable(isas[j]))
-                check_kernel(c, k, isas[j]);
+        for (int j = 0; j < QN_COUNT(check_isas); j++) {
+            int before = c->n_run;
+            if (qn_cpu_isa_is_usable(check_isas[j]))
+                check_kernel(c, k, check_isas[j]);
+            check_seen[i][j] |= c->n_run > before;
         }
     }
     for (int i = 0; i < n->n_in; i++) {

@@ -1,5 +1,5 @@
-/* Every kernel of the CPU on the samples of every operator, in each float type and both layouts.
- * timeout: 300 */
+/* Every kernel of the CPU on the samples of every operator, in each float type and both layouts,
+ * and that at each instruction set none of Quern's own has been left out. timeout: 300 */
 #include "backend/kernel_check.h"
 #include "ops/ops_list.h"
 
@@ -73,4 +73,81 @@ static void test_samples_f16(void **state)
 static void test_samples_channels_last(void **state)
 {
     run_all(QN_DTYPE_F32, QN_LAYOUT_CHANNELS_LAST);
+}
+
+/* ---- every own kernel, at every instruction set ---- */
+
+static const QnBody body_relu = {
+    .n_in = 1,
+    .n_instr = 1,
+    .n_out = 1,
+    .instr = (const QnBodyInstr[]){ { .op = &qn_op_relu, .arg = { 0 } } },
+    .out = (const int[]){ 0 },
+};
+
+/* A convolution of images in channels-last order, mapped, and its gradients. */
+static void run_conv(int64_t channels, int64_t side, int64_t filters, int64_t window)
+{
+    QnGraph *g = qn_graph_new();
+    const QnLayout last = QN_LAYOUT_CHANNELS_LAST;
+    const QnShape w = QN_SHAPE(filters, channels, window, window);
+    int64_t pad = window / 2;
+    QnConvAttr a = { .pads = { 4, { pad, pad, pad, pad } } };
+    QnValue *x = check_input(g, QN_DTYPE_F32, &QN_SHAPE(2, channels, side, side), last);
+    QnValue *weights = check_input(g, QN_DTYPE_F32, &w, QN_LAYOUT_PLAIN), *y[4];
+    QnValue *dy = check_input(g, QN_DTYPE_F32, &QN_SHAPE(2, filters, side, side), last);
+    y[0] = qn_conv(g, x, weights, NULL, &a);
+    y[1] = qn_conv_map(g, y[0]->node, &body_relu, NULL, 0);
+    y[2] = qn_conv_dx(g, dy, weights, &a, &x->type.shape);
+    y[3] = qn_conv_dw(g, dy, x, &a, &w);
+    y[0]->type.layout = y[1]->type.layout = y[2]->type.layout = last;
+    for (int i = 0; i < 4; i++)
+        check_node(g, y[i], -1, 1, 5e-5); /* no kernel need take the mapped one */
+    qn_graph_free(g);
+}
+
+/* (m,k) times the transpose of (n,k). */
+static void run_product(int64_t m, int64_t n, int64_t k)
+{
+    QnGraph *g = qn_graph_new();
+    QnValue *a = qn_input(g, "a", QN_DTYPE_F32, &QN_SHAPE(m, k));
+    QnValue *b = qn_input(g, "b", QN_DTYPE_F32, &QN_SHAPE(n, k));
+    assert_true(check_node(g, qn_matmul(g, a, b, NULL, false, true), -1, 1, 2e-5) > 0);
+    qn_graph_free(g);
+}
+
+/* What is made for more channels, rows or columns than any sample has. */
+static void test_beyond_samples(void **state)
+{
+    run_conv(64, 9, 64, 3);    /* by Winograd's algorithm */
+    run_conv(40, 5, 36, 1);    /* one pixel at a time: a product */
+    run_product(70, 5, 130);   /* few columns */
+    run_product(16, 200, 300); /* tens of rows */
+}
+
+/* Not the reference, which is what is compared with, and not a library's. */
+static bool is_own(const QnKernel *k)
+{
+    return k->rank > 0 && !(k->flags & QN_KERNEL_LIBRARY);
+}
+
+/* A kernel that none of the tests above has compared with the reference is named; there is none
+ * that is let off. */
+static void test_no_kernel_is_forgotten(void **state)
+{
+    int forgotten = 0, own = 0;
+    assert_true(qn_backend_cpu.n_kernels <= CHECK_MAX_KERNELS);
+    for (int i = 0; i < qn_backend_cpu.n_kernels; i++) {
+        const QnKernel *k = qn_backend_cpu.kernels[i];
+        own += is_own(k);
+        for (int j = 0; is_own(k) && j < QN_COUNT(check_isas); j++) {
+            if (!qn_cpu_isa_is_usable(check_isas[j]) || check_seen[i][j])
+                continue;
+            print_error("%s at %s was compared with the reference by no test\n", k->name,
+                        check_isas[j]);
+            forgotten++;
+        }
+    }
+    assert_true(own > 60);
+    assert_int_equal(forgotten, 0);
 }
