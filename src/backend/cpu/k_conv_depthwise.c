@@ -8,8 +8,9 @@
 enum {
     PACKED_BY_ONE = 1 << 16, /* floats of filters that one thread packs, or joins sums of */
     UNITS_OF_WORKER = 8,
-    LEAST_UNIT = 4096,  /* floats that a unit writes */
-    MAP_UNIT = 32 << 10 /* likewise, which maps then find in the second-level cache */
+    MOST_UNIT = 64 << 10, /* floats that a unit writes */
+    LEAST_UNIT = 4096,    /* floats that a unit writes */
+    MAP_UNIT = 32 << 10   /* likewise, which maps then find in the second-level cache */
 };
 
 typedef struct State {
@@ -101,7 +102,7 @@ static int64_t unit_of(const QnPrepared *p, const State *s)
 {
     int64_t c = QN_MAX(s->d.c, 1), pixels = qn_depthwise_pixels(&s->d), whole = 1;
     int64_t share = pixels / (qn_cpu_threads(p) * UNITS_OF_WORKER) + 1;
-    int64_t unit = QN_MAX(share, LEAST_UNIT / c + 1);
+    int64_t unit = QN_MAX(QN_MIN(share, MOST_UNIT / c), LEAST_UNIT / c + 1);
     if (p->node->op == &qn_op_conv_map) {
         unit = QN_MIN(unit, MAP_UNIT / c + 1);
         while (whole * c % s->tape.step)

@@ -112,6 +112,19 @@ QN_INLINE void qn_vec_stream(float *p, QnVec v)
 #endif
 }
 
+/* What was loaded stays in a register: gcc may else load it again for each use. */
+QN_INLINE QnVec qn_vec_keep(QnVec v)
+{
+#if defined(__AVX512F__)
+    __asm__("" : "+v"(v));
+#elif defined(__SSE__)
+    __asm__("" : "+x"(v));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(v));
+#endif
+    return v;
+}
+
 QN_INLINE QnVec qn_vec_set(float x)
 {
     return (QnVec){ 0 } + x;
