@@ -38,7 +38,6 @@ static const Case cases[] = {
       { { 3, { 2, 1, 1 } }, .pads = { 6, { 1, 1, 1, 2, 0, 1 } } } },
 };
 
-/* Each with whole vectors, then lanes left over; a step of the tape that no row ends at. */
 static const QnBody body_relu = {
     .n_in = 1,
     .n_instr = 1,
@@ -75,21 +74,21 @@ static QnValue *mapped(QnGraph *g, QnValue *y, bool more, QnLayout layout)
     return qn_conv_map(g, y->node, more ? &body_sum_sigmoid : &body_relu, in, more ? 2 : 0);
 }
 
-static QnValue *node_of(QnGraph *g, const Case *k, Part part, QnLayout layout)
+static QnValue *node_of(QnGraph *g, const Case *k, Part part, QnDtype d, QnLayout layout)
 {
     QnConvAttr attr = k->attr;
     attr.groups = k->x.dim[1];
-    QnValue *x = check_input(g, QN_DTYPE_F32, &k->x, layout);
-    QnValue *w = qn_input(g, "w", QN_DTYPE_F32, &k->w);
+    QnValue *x = check_input(g, d, &k->x, layout);
+    QnValue *w = qn_input(g, "w", d, &k->w);
     bool has_bias = part == BIAS || part == MAP_MORE;
-    QnValue *bias = has_bias ? qn_input(g, "bias", QN_DTYPE_F32, &QN_SHAPE(k->w.dim[0])) : NULL;
+    QnValue *bias = has_bias ? qn_input(g, "bias", d, &QN_SHAPE(k->w.dim[0])) : NULL;
     QnValue *y = qn_conv(g, x, w, bias, &attr);
     assert_ok(qn_graph_check(g));
     y->type.layout = layout;
     if (part == MAP || part == MAP_MORE)
         y = mapped(g, y, part == MAP_MORE, layout);
     if (part >= BY_INPUT) {
-        QnValue *dy = check_input(g, QN_DTYPE_F32, &y->type.shape, layout);
+        QnValue *dy = check_input(g, d, &y->type.shape, layout);
         y = part == BY_INPUT ? qn_conv_dx(g, dy, w, &attr, &x->type.shape)
                              : qn_conv_dw(g, dy, x, &attr, &w->type.shape);
     }
@@ -98,13 +97,16 @@ static QnValue *node_of(QnGraph *g, const Case *k, Part part, QnLayout layout)
     return y;
 }
 
-static int run(const Case *k, Part part, QnLayout layout, const char *only)
+static int run(const Case *k, Part part, QnDtype d, QnLayout layout, const char *only)
 {
     uint64_t seed = 7;
     QnGraph *g = qn_graph_new();
-    QnValue *y = node_of(g, k, part, layout);
+    QnValue *y = node_of(g, k, part, d, layout);
     assert_ok(qn_graph_check(g));
-    Check c = { .n = y->node, .tol = 1e-5, .only = only };
+    double products = (double)(part == BY_FILTERS ? qn_shape_count(&k->x) / k->x.dim[1] : 100);
+    Check c = { .n = y->node,
+                .tol = (d == QN_DTYPE_F32 ? 1e-6 : check_tolerance(d)) * sqrt(products),
+                .only = only };
     for (int i = 0; i < c.n->n_in; i++) {
         if (c.n->in[i])
             c.in[i] = check_fill(&c.n->in[i]->type, -1, 1, false, &seed);
@@ -117,8 +119,8 @@ static int run(const Case *k, Part part, QnLayout layout, const char *only)
 static void run_all(Part part)
 {
     for (int i = 0; i < QN_COUNT(cases); i++) {
-        assert_true(run(&cases[i], part, QN_LAYOUT_CHANNELS_LAST, names[part]) > 0);
-        assert_int_equal(run(&cases[i], part, QN_LAYOUT_PLAIN, names[part]), 0);
+        assert_true(run(&cases[i], part, QN_DTYPE_F32, QN_LAYOUT_CHANNELS_LAST, names[part]) > 0);
+        assert_int_equal(run(&cases[i], part, QN_DTYPE_F32, QN_LAYOUT_PLAIN, names[part]), 0);
     }
 }
 
@@ -144,6 +146,17 @@ static void test_gradient_by_filters(void **state)
     run_all(BY_FILTERS);
 }
 
+static void test_16_bits(void **state)
+{
+    static const Part parts[] = { FORWARD, BIAS, BY_INPUT, BY_FILTERS };
+    for (int i = 0; i < QN_COUNT(cases) * QN_COUNT(parts); i++) {
+        Part part = parts[i % QN_COUNT(parts)];
+        QnDtype d = i / QN_COUNT(parts) % 2 ? QN_DTYPE_BF16 : QN_DTYPE_F16;
+        assert_true(
+            run(&cases[i / QN_COUNT(parts)], part, d, QN_LAYOUT_CHANNELS_LAST, names[part]) > 0);
+    }
+}
+
 /* Several filters a channel and several channels a filter are other kernels' work; no pixels and no
  * images are fine. */
 static void test_what_it_takes(void **state)
@@ -153,9 +166,9 @@ static void test_what_it_takes(void **state)
                                 { PADS(1, 1, 1, 1) } };
     static const Case twice = { QN_SHAPE(2, 6, 9, 9), QN_SHAPE(12, 1, 3, 3), { PADS(1, 1, 1, 1) } };
     for (Part part = FORWARD; part <= BY_FILTERS; part++) {
-        assert_true(run(&empty, part, QN_LAYOUT_CHANNELS_LAST, names[part]) > 0);
-        assert_int_equal(run(&twice, part, QN_LAYOUT_CHANNELS_LAST, names[part]), 0);
+        assert_true(run(&empty, part, QN_DTYPE_F32, QN_LAYOUT_CHANNELS_LAST, names[part]) > 0);
+        assert_int_equal(run(&twice, part, QN_DTYPE_F32, QN_LAYOUT_CHANNELS_LAST, names[part]), 0);
         if (part != MAP && part != MAP_MORE)
-            assert_true(run(&twice, part, QN_LAYOUT_CHANNELS_LAST, NULL) > 0);
+            assert_true(run(&twice, part, QN_DTYPE_F32, QN_LAYOUT_CHANNELS_LAST, NULL) > 0);
     }
 }

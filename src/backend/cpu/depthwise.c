@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { PART = 16384, MOST_PARTS = 64 }; /* elements of dy; parts */
+enum { PART = 32768, MOST_PARTS = 64 }; /* elements of dy; parts */
 
 const QnDepthwiseFns *qn_depthwise_find(const char *isa)
 {
@@ -80,13 +80,22 @@ static bool axis_init(QnDepthwiseAxis *a, const QnWindow *w, int d, bool backwar
                             .k = w->k[d],
                             .step = backward ? 1 : w->stride[d],
                             .n_phases = backward ? w->stride[d] : 1 };
-    int64_t n = QN_MIN(a->n_phases, a->out);
+    int64_t n = QN_MIN(a->n_phases, a->out), taps = backward ? 0 : a->k;
     a->phase = qn_alloc_array((size_t)n + 1, sizeof *a->phase);
-    for (int64_t f = 0; a->phase && f < n; f++) {
+    a->begin = qn_alloc_array((size_t)taps + 1, sizeof *a->begin);
+    a->end = qn_alloc_array((size_t)taps + 1, sizeof *a->end);
+    if (!a->phase || !a->begin || !a->end)
+        return false;
+    for (int64_t f = 0; f < n; f++) {
         a->phase[f] = backward ? backward_phase(w, d, f) : forward_phase(w, d);
         find_inside(&a->phase[f], a, f);
     }
-    return a->phase;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t first = qn_window_at(w, d, 0, t);
+        a->begin[t] = QN_MIN(div_up(-first, a->step), a->out);
+        a->end[t] = QN_MAX(QN_MIN(div_up(a->in - first, a->step), a->out), a->begin[t]);
+    }
+    return true;
 }
 
 bool qn_depthwise_init(QnDepthwise *d, const QnConvGeom *g, bool backward)
@@ -104,6 +113,9 @@ bool qn_depthwise_init(QnDepthwise *d, const QnConvGeom *g, bool backward)
 
 void qn_depthwise_fini(QnDepthwise *d)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         qn_free(d->axis[i].phase);
+        qn_free(d->axis[i].begin);
+        qn_free(d->axis[i].end);
+    }
 }

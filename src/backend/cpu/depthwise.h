@@ -18,6 +18,7 @@ typedef struct QnDepthwiseAxis {
     int64_t in, out, k, step; /* lengths of what is read and written */
     int64_t n_phases;
     QnDepthwisePhase *phase; /* the first `out` of them at most */
+    int64_t *begin, *end;    /* forward, by tap: the elements that read something by it */
 } QnDepthwiseAxis;
 
 typedef struct QnDepthwise {

@@ -1,16 +1,18 @@
-/* conv, conv_map, conv_dx and conv_dw with one filter a channel, in f32 on channels-last images. */
+/* conv, conv_map, conv_dx and conv_dw with one filter a channel, on channels-last images: in f32,
+ * to which 16 bits are widened. Maps go over a unit's pixels while they are in the caches. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/depthwise.h"
 #include "backend/cpu/tape.h"
+#include "backend/cpu/widen.h"
 #include "ops/body.h"
 #include "ops/ops.h"
 
 enum {
     PACKED_BY_ONE = 1 << 16, /* floats of filters that one thread packs, or joins sums of */
     UNITS_OF_WORKER = 8,
-    MOST_UNIT = 64 << 10, /* floats that a unit writes */
-    LEAST_UNIT = 4096,    /* floats that a unit writes */
-    MAP_UNIT = 32 << 10   /* likewise, which maps then find in the second-level cache */
+    LEAST_UNIT = 4096, /* floats that a unit writes */
+    MOST_UNIT = 64 << 10,
+    MAP_UNIT = 32 << 10 /* at most, where maps then find them in the second-level cache */
 };
 
 typedef struct State {
@@ -52,8 +54,8 @@ static int map_operands(const QnNode *n, const QnType *in[QN_MAX_IN])
 static const char *maps_refused(const QnNode *n, const QnKernelEnv *env)
 {
     const QnType *in[QN_MAX_IN];
-    if (n->op != &qn_op_conv_map)
-        return NULL;
+    if (n->in[0]->type.dtype != QN_DTYPE_F32 || n->out[0].type.dtype != QN_DTYPE_F32)
+        return "takes maps in f32";
     map_operands(n, in);
     return qn_tape_refuses(qn_body_of(n), in, env);
 }
@@ -64,12 +66,10 @@ static const char *depthwise_accepts(const QnNode *n, const QnKernelEnv *env)
     if (t.x->layout != QN_LAYOUT_CHANNELS_LAST || t.y->layout != QN_LAYOUT_CHANNELS_LAST ||
         t.w->layout != QN_LAYOUT_PLAIN)
         return "takes channels-last images and plain weights";
-    if (t.x->dtype != QN_DTYPE_F32 || t.w->dtype != QN_DTYPE_F32 || t.y->dtype != QN_DTYPE_F32)
-        return "takes f32";
     QnConvGeom g = qn_window_conv(n->attr, &t.x->shape, &t.w->shape, &t.y->shape);
     if (g.groups < 2 || g.groups != g.c || g.c != g.m)
         return "takes one filter a channel";
-    return maps_refused(n, env);
+    return n->op == &qn_op_conv_map ? maps_refused(n, env) : qn_widen_refuses(n);
 }
 
 /* ---- preparing ---- */
@@ -121,12 +121,14 @@ static QnStatus conv_prepare(QnPrepared *p)
         map_operands(n, in);
         qn_tape_init(&s->tape, p->env, qn_body_of(n), in, &n->out[0].type, 0);
         s->registers = qn_tape_floats(&s->tape);
-    } else {
+    } else if (n->out[0].type.dtype == QN_DTYPE_F32) {
         s->d.past = qn_stream_for(p->env->isa, (size_t)qn_type_bytes(&n->out[0].type)) != NULL;
     }
     s->unit = unit_of(p, s);
     s->packed = qn_depthwise_packed(&s->d, s->fns->lanes);
     p->workspace_bytes = (size_t)(s->packed + p->env->n_threads * s->registers) * sizeof(float);
+    if (n->op != &qn_op_conv_map) /* what else its maps read stays as it is */
+        qn_widen_prepare(p);
     return QN_OK;
 }
 
@@ -136,6 +138,7 @@ static QnStatus dw_prepare(QnPrepared *p)
     QN_TRY(state_new(p, &s));
     s->packed = s->d.n_parts * qn_depthwise_sums(&s->d, s->fns->lanes);
     p->workspace_bytes = (size_t)s->packed * sizeof(float);
+    qn_widen_prepare(p);
     return QN_OK;
 }
 
@@ -176,7 +179,7 @@ static int threads_of_blocks(const QnPrepared *p)
     return ((const State *)p->state)->packed < PACKED_BY_ONE ? 1 : qn_cpu_threads(p);
 }
 
-static QnStatus conv_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus conv_f32(const QnPrepared *p, const void *const *in, void *const *out,
                          void *workspace)
 {
     const State *s = p->state;
@@ -209,7 +212,7 @@ static void dw_join(void *ctx, int64_t block)
     r->s->dw->join(&r->s->d, r->packed, r->y, block);
 }
 
-static QnStatus dw_run(const QnPrepared *p, const void *const *in, void *const *out,
+static QnStatus dw_f32(const QnPrepared *p, const void *const *in, void *const *out,
                        void *workspace)
 {
     const State *s = p->state;
@@ -219,15 +222,23 @@ static QnStatus dw_run(const QnPrepared *p, const void *const *in, void *const *
     return QN_OK;
 }
 
+static QnStatus run(const QnPrepared *p, const void *const *in, void *const *out, void *workspace)
+{
+    bool dw = p->node->op == &qn_op_conv_dw;
+    return p->node->op == &qn_op_conv_map
+               ? conv_f32(p, in, out, workspace)
+               : qn_widen_run(p, in, out, workspace, dw ? dw_f32 : conv_f32);
+}
+
 const QnKernel qn_kernel_conv_depthwise = {
     .name = "cpu.conv.depthwise",
     .backend = "cpu",
     .op = &qn_op_conv,
-    .rank = 79,
+    .rank = 65,
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = depthwise_accepts,
     .prepare = conv_prepare,
-    .run = conv_run,
+    .run = run,
     .fini = depthwise_fini,
 };
 
@@ -235,11 +246,11 @@ const QnKernel qn_kernel_conv_map_depthwise = {
     .name = "cpu.conv_map.depthwise",
     .backend = "cpu",
     .op = &qn_op_conv_map,
-    .rank = 79,
+    .rank = 65,
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = depthwise_accepts,
     .prepare = conv_prepare,
-    .run = conv_run,
+    .run = run,
     .fini = depthwise_fini,
 };
 
@@ -247,11 +258,11 @@ const QnKernel qn_kernel_conv_dx_depthwise = {
     .name = "cpu.conv_dx.depthwise",
     .backend = "cpu",
     .op = &qn_op_conv_dx,
-    .rank = 79,
+    .rank = 65,
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = depthwise_accepts,
     .prepare = conv_prepare,
-    .run = conv_run,
+    .run = run,
     .fini = depthwise_fini,
 };
 
@@ -259,10 +270,10 @@ const QnKernel qn_kernel_conv_dw_depthwise = {
     .name = "cpu.conv_dw.depthwise",
     .backend = "cpu",
     .op = &qn_op_conv_dw,
-    .rank = 79,
+    .rank = 65,
     .flags = QN_KERNEL_ANY_THREADS,
     .accepts = depthwise_accepts,
     .prepare = dw_prepare,
-    .run = dw_run,
+    .run = run,
     .fini = depthwise_fini,
 };

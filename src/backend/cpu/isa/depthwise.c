@@ -166,16 +166,6 @@ static void sum_row(const Row *r, const float *w, float *y, int64_t begin, int64
                   div_up(end - f, a->n_phases));
 }
 
-/* Channels whose rows stay in the first-level cache until the next row that is written reads them
- * again; all, where those were too few for memory to be read in runs. */
-static int64_t channels_at_once(const QnDepthwise *d)
-{
-    enum { ROWS_FLOATS = 6 << 10, RUN = 64 };
-    int64_t rows = QN_MIN(d->axis[1].in, d->axis[1].k) * QN_MIN(d->axis[0].in, d->axis[0].k);
-    int64_t some = ROWS_FLOATS / (rows * d->axis[2].in) / VW * VW;
-    return some < RUN ? QN_MAX(d->c, 1) : some;
-}
-
 static void pixels(const QnDepthwise *d, const float *x, const float *packed, float *y,
                    int64_t begin, int64_t end)
 {
