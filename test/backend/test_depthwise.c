@@ -3,6 +3,10 @@
  * timeout: 300 */
 #include "backend/kernel_check.h"
 
+#include "pass/pipeline.h"
+#include "rt/device.h"
+#include "rt/select.h"
+
 typedef struct Case {
     QnShape x, w;
     QnConvAttr attr;
@@ -171,4 +175,33 @@ static void test_what_it_takes(void **state)
         if (part != MAP && part != MAP_MORE)
             assert_true(run(&twice, part, QN_DTYPE_F32, QN_LAYOUT_CHANNELS_LAST, NULL) > 0);
     }
+}
+
+/* Without libraries: images become channels-last, and the maps go into the convolutions. */
+static void test_nets_run_it(void **state)
+{
+    QnDeviceOptions options = { .n_threads = 2, .strict = true };
+    QnDevice *d;
+    QnConvAttr same = { PADS(1, 1, 1, 1), .groups = 24 };
+    QnConvAttr half = { { 2, { 2, 2 } }, PADS(1, 1, 1, 1), .groups = 24 };
+    QnGraph *g = qn_graph_new();
+    QnValue *x = qn_input(g, "x", QN_DTYPE_F32, &QN_SHAPE(2, 24, 16, 16)), *w[2], *bias;
+    w[0] = qn_input(g, "w0", QN_DTYPE_F32, &QN_SHAPE(24, 1, 3, 3));
+    w[1] = qn_input(g, "w1", QN_DTYPE_F32, &QN_SHAPE(24, 1, 3, 3));
+    bias = qn_input(g, "bias", QN_DTYPE_F32, &QN_SHAPE(24));
+    QnValue *y = qn_silu(g, qn_conv(g, x, w[0], bias, &same));
+    assert_ok(qn_graph_output(g, "y", qn_silu(g, qn_conv(g, y, w[1], NULL, &half))));
+    assert_ok(qn_device_open(&qn_backend_cpu, &options, &d));
+    QnPipelineOptions o = qn_device_passes(d);
+    assert_ok(qn_pipeline_run(g, &o));
+    int n = 0;
+    QN_GRAPH_EACH(g, node)
+    {
+        const QnKernel *k;
+        n += node->op != &qn_op_input && qn_select(d, node, NULL, &k) == QN_OK &&
+             !strcmp(k->name, "cpu.conv_map.depthwise");
+    }
+    assert_int_equal(n, 2);
+    qn_device_close(d);
+    qn_graph_free(g);
 }
