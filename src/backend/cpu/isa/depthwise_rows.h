@@ -78,7 +78,7 @@ QN_INLINE Reads row_reads(const Row *r, const QnDepthwisePhase *p, int64_t i)
  * again; all, where those were too few for memory to be read in runs. */
 QN_INLINE int64_t channels_at_once(const QnDepthwise *d)
 {
-    enum { ROWS_FLOATS = 6 << 10, RUN = 64 };
+    enum { ROWS_FLOATS = 6 << 10, RUN = 80 };
     int64_t rows = QN_MIN(d->axis[1].in, d->axis[1].k) * QN_MIN(d->axis[0].in, d->axis[0].k);
     int64_t some = ROWS_FLOATS / (rows * d->axis[2].in) / VW * VW;
     return some < RUN ? QN_MAX(d->c, 1) : some;
