@@ -215,19 +215,30 @@ static void say_plugin(void *ctx, QnPluginVerdict verdict, const char *what, con
     say(ctx, of[verdict], what, "%s", text);
 }
 
-/* Every device of the backend that opens. */
+/* Every device of the backend that opens, and why others do not; what keeps all of them from it, as
+ * an old driver does, is said once. */
 static void check_cuda_devices(Doctor *d, const QnBackend *backend)
 {
-    for (int i = 0;; i++) {
+    enum { MOST = 64 };
+    char said[QN_ERROR_TEXT_BYTES] = "";
+    for (int i = 0; i < MOST; i++) {
         char name[32];
         QnDevice *dev;
-        if (qn_device_open(backend, &(QnDeviceOptions){ .index = i }, &dev) != QN_OK)
-            return;
+        QnStatus st = qn_device_open(backend, &(QnDeviceOptions){ .index = i }, &dev);
+        if (st == QN_ENOTFOUND) /* there are no more */
+            break;
+        if (st != QN_OK) {
+            if (strcmp(said, qn_error_last()->text))
+                say(d, NOTE, "cuda", "cuda:%d cannot be used: %s", i, qn_error_last()->text);
+            snprintf(said, sizeof said, "%s", qn_error_last()->text);
+            continue;
+        }
         snprintf(name, sizeof name, "cuda:%d", i);
         describe(d, dev, "cuda", name, NULL);
         check_device(d, dev, name);
         qn_device_close(dev);
     }
+    qn_error_clear();
 }
 
 static void check_cuda(Doctor *d)

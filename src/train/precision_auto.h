@@ -16,7 +16,7 @@ typedef struct QnAutoCost {
     QnCost step;           /* one micro-batch: forward, backward, and the update if it is in it */
     int64_t planned_bytes; /* its activations and workspaces */
 } QnAutoCost;
-enum { QN_AUTO_COMPARED = 3 }; /* auto as it stands, bf16, fp32 */
+enum { QN_AUTO_COMPARED = 4 }; /* auto as it stands, bf16, fp16, fp32 */
 
 typedef struct QnAutoPrecision {
     QnArena *arena;

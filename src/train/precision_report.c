@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 static const QnPrecision compared[QN_AUTO_COMPARED] = { QN_PRECISION_AUTO, QN_PRECISION_BF16,
-                                                        QN_PRECISION_FP32 };
+                                                        QN_PRECISION_FP16, QN_PRECISION_FP32 };
 
 QnAutoCost qn_auto_cost(const QnSession *s, QnPrecision precision)
 {

@@ -50,6 +50,8 @@ static inline void feed_updates(QnGraph *g, QnPlan *p, int step)
         for (int64_t i = 0; i < count; i++)
             x[i] = 0.5f + 0.3f * cosf((float)(i * (step + 3)));
         bool is_step = t->dtype == QN_DTYPE_I64;
+        if (step == 2 && !strcmp(qn_node_label(n), "lr"))
+            x[0] = -1; /* left out: nothing changes */
         assert_ok(qn_plan_write(p, qn_node_label(n), is_step ? (void *)&whole : x,
                                 (size_t)qn_type_bytes(t)));
         free(x);

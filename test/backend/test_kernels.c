@@ -86,13 +86,14 @@ static const QnBody body_relu = {
 };
 
 /* A convolution of images in channels-last order, mapped, and its gradients. */
-static void run_conv(int64_t channels, int64_t side, int64_t filters, int64_t window)
+static void run_conv(int64_t channels, int64_t side, int64_t filters, int64_t window,
+                     int64_t groups)
 {
     QnGraph *g = qn_graph_new();
     const QnLayout last = QN_LAYOUT_CHANNELS_LAST;
-    const QnShape w = QN_SHAPE(filters, channels, window, window);
+    const QnShape w = QN_SHAPE(filters, channels / groups, window, window);
     int64_t pad = window / 2;
-    QnConvAttr a = { .pads = { 4, { pad, pad, pad, pad } } };
+    QnConvAttr a = { .pads = { 4, { pad, pad, pad, pad } }, .groups = groups };
     QnValue *x = check_input(g, QN_DTYPE_F32, &QN_SHAPE(2, channels, side, side), last);
     QnValue *weights = check_input(g, QN_DTYPE_F32, &w, QN_LAYOUT_PLAIN), *y[4];
     QnValue *dy = check_input(g, QN_DTYPE_F32, &QN_SHAPE(2, filters, side, side), last);
@@ -119,10 +120,11 @@ static void run_product(int64_t m, int64_t n, int64_t k)
 /* What is made for more channels, rows or columns than any sample has. */
 static void test_beyond_samples(void **state)
 {
-    run_conv(64, 9, 64, 3);    /* by Winograd's algorithm */
-    run_conv(40, 5, 36, 1);    /* one pixel at a time: a product */
-    run_product(70, 5, 130);   /* few columns */
-    run_product(16, 200, 300); /* tens of rows */
+    run_conv(64, 9, 64, 3, 1);  /* by Winograd's algorithm */
+    run_conv(40, 5, 36, 1, 1);  /* one pixel at a time: a product */
+    run_conv(40, 9, 40, 3, 40); /* a filter a channel */
+    run_product(70, 5, 130);    /* few columns */
+    run_product(16, 200, 300);  /* tens of rows */
 }
 
 /* Not the reference, which is what is compared with, and not a library's. */
