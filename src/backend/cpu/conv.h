@@ -6,6 +6,13 @@
 #include "base/isa_list.h"
 #include "ops/window.h"
 
+/* Of a convolution, whichever of them the node (conv, conv_map, conv_dx, conv_dw) reads or writes.
+ */
+typedef struct QnConvTypes {
+    const QnType *x, *w, *y;
+} QnConvTypes;
+QnConvTypes qn_conv_types(const QnNode *n);
+
 /* Where the elements of one axis come from: from[o * k + t] is the element that tap t of o reads,
  * -1: none. */
 typedef struct QnConvAxis {

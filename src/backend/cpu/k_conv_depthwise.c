@@ -1,5 +1,6 @@
 /* conv, conv_map, conv_dx and conv_dw with one filter a channel, on channels-last images: in f32,
  * to which 16 bits are widened. Maps go over a unit's pixels while they are in the caches. */
+#include "backend/cpu/conv.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/depthwise.h"
 #include "backend/cpu/tape.h"
@@ -27,20 +28,6 @@ typedef struct State {
 
 /* ---- what it takes ---- */
 
-typedef struct Roles {
-    const QnType *x, *w, *y; /* of the convolution, whichever of them the node reads or writes */
-} Roles;
-
-static Roles roles_of(const QnNode *n)
-{
-    const QnType *a = &n->in[0]->type, *b = &n->in[1]->type, *o = &n->out[0].type;
-    if (n->op == &qn_op_conv_dx)
-        return (Roles){ o, b, a };
-    if (n->op == &qn_op_conv_dw)
-        return (Roles){ b, o, a };
-    return (Roles){ a, b, o };
-}
-
 /* Operands of the maps: the convolution's result, which lies where theirs does, and more inputs. */
 static int map_operands(const QnNode *n, const QnType *in[QN_MAX_IN])
 {
@@ -62,7 +49,7 @@ static const char *maps_refused(const QnNode *n, const QnKernelEnv *env)
 
 static const char *depthwise_accepts(const QnNode *n, const QnKernelEnv *env)
 {
-    Roles t = roles_of(n);
+    QnConvTypes t = qn_conv_types(n);
     if (t.x->layout != QN_LAYOUT_CHANNELS_LAST || t.y->layout != QN_LAYOUT_CHANNELS_LAST ||
         t.w->layout != QN_LAYOUT_PLAIN)
         return "takes channels-last images and plain weights";
@@ -85,7 +72,7 @@ static void depthwise_fini(QnPrepared *p)
 
 static QnStatus state_new(QnPrepared *p, State **out)
 {
-    Roles t = roles_of(p->node);
+    QnConvTypes t = qn_conv_types(p->node);
     QnConvGeom g = qn_window_conv(p->node->attr, &t.x->shape, &t.w->shape, &t.y->shape);
     State *s = *out = p->state = qn_alloc(sizeof *s);
     if (!s)

@@ -1,5 +1,6 @@
 /* conv, conv_map (a residual sum, a ReLU), conv_dx and conv_dw with filters of 3x3 on channels-last
  * images, by Quern's own Winograd (backend/cpu/winograd.h), at every instruction set. */
+#include "backend/cpu/conv.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/winograd.h"
 #include "ops/body.h"
@@ -24,26 +25,12 @@ typedef struct State {
 
 /* ---- what it takes ---- */
 
-typedef struct Roles {
-    const QnType *x, *w, *y; /* of the convolution, whichever of them the node reads or writes */
-} Roles;
-
-static Roles roles_of(const QnNode *n)
-{
-    const QnType *a = &n->in[0]->type, *b = &n->in[1]->type, *o = &n->out[0].type;
-    if (n->op == &qn_op_conv_dx)
-        return (Roles){ o, b, a };
-    if (n->op == &qn_op_conv_dw)
-        return (Roles){ b, o, a };
-    return (Roles){ a, b, o };
-}
-
 static int64_t tiles_along(int64_t pixels)
 {
     return (pixels + QN_WINOGRAD_TILE - 1) / QN_WINOGRAD_TILE;
 }
 
-static const char *shape_refused(const QnNode *n, const Roles *t)
+static const char *shape_refused(const QnNode *n, const QnConvTypes *t)
 {
     const QnShape *w = &t->w->shape, *y = &t->y->shape;
     if (w->rank != 4 || w->dim[2] != 3 || w->dim[3] != 3)
@@ -93,7 +80,7 @@ static const char *epilogue_refused(const QnNode *n)
 }
 
 /* The gradient by the weights transforms both images: that pays where each is in many products. */
-static const char *few_channels_refused(const Roles *t)
+static const char *few_channels_refused(const QnConvTypes *t)
 {
     enum { LEAST = 64 * 64 };
     return t->x->shape.dim[1] * t->y->shape.dim[1] < LEAST ? "takes 64 x 64 channels at least"
@@ -102,7 +89,7 @@ static const char *few_channels_refused(const Roles *t)
 
 static const char *winograd_accepts(const QnNode *n, const QnKernelEnv *env)
 {
-    Roles t = roles_of(n);
+    QnConvTypes t = qn_conv_types(n);
     (void)env;
     if (t.x->layout != QN_LAYOUT_CHANNELS_LAST || t.y->layout != QN_LAYOUT_CHANNELS_LAST ||
         t.w->layout != QN_LAYOUT_PLAIN)
@@ -119,7 +106,7 @@ static const char *winograd_accepts(const QnNode *n, const QnKernelEnv *env)
 
 static QnWinograd winograd_of(const QnNode *n)
 {
-    Roles t = roles_of(n);
+    QnConvTypes t = qn_conv_types(n);
     const QnShape *x = &t.x->shape, *y = &t.y->shape;
     QnConvAttr full = qn_window_conv_full(n->attr, AXES);
     int64_t c = x->dim[1], m = y->dim[1];
