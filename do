@@ -408,7 +408,10 @@ cmd_test_aarch64()
     command -v aarch64-linux-gnu-gcc >/dev/null || die "no cross-compiler: ./do install-deps --all"
     mapfile -t options < <(all_off)
     build_in build-aarch64 --toolchain cmake/aarch64.cmake "${options[@]}"
-    test_in build-aarch64 -LE "tools|install|slow" "$@"
+    # Left out is what starts the program by itself, which only the emulator can run, what counts on
+    # the dynamic linker's words, and what compares times.
+    test_in build-aarch64 --timeout 1500 -LE "tools|install|slow|cli" \
+        -E '^(onnx\.suite|api\.plugin|plan\.count)$' "$@"
 }
 
 cmd_lint()
