@@ -19,6 +19,8 @@ static const char *const cases[] = {
     LINEAR("f32", 64, 512, 784),
     LINEAR("f32", 8, 256, 256),
     LINEAR("bf16", 1024, 1024, 1024),
+    LINEAR("bf16", 16, 1024, 1024),
+    LINEAR("bf16", 1, 4096, 1024),
     LINEAR("f32", 4, 4096, 1024),
     LINEAR("f32", 1, 4096, 1024),
     LINEAR("f32", 8, 4096, 1024),

@@ -27,10 +27,9 @@ static void check(const char *isa)
     static float first[M * N];
     for (int threads = 1; threads <= 3; threads += 2) {
         for (int blocks = 1; blocks <= 4; blocks += 3) {
-            QnKernelEnv env = { .n_threads = threads, .isa = isa };
             QnMatmul of = product_of();
             QnProduct p;
-            qn_product_init(&p, &of, &env);
+            qn_product_init(&p, &of, qn_gemm_find(isa), threads);
             assert_true(p.shared);
             p.block_n = QN_GEMM_GRAIN;
             p.chunk_n = blocks * QN_GEMM_GRAIN;

@@ -2,15 +2,14 @@
 
 #include <string.h>
 
-QnGemmFns qn_gemm_find(const char *isa)
+const QnGemmFns *qn_gemm_find(const char *isa)
 {
 #define QN_X(name)                                                                                 \
     if (!strcmp(isa, #name))                                                                       \
-        return (QnGemmFns){ qn_gemm_##name, qn_gemm_pack_##name, qn_gemm_panels_##name,            \
-                            qn_gemm_tile_rows_##name };
+        return &qn_gemm_##name;
     QN_ISA_LIST(QN_X)
 #undef QN_X
-    return (QnGemmFns){ 0 };
+    return NULL;
 }
 
 QnPeakFn *qn_gemm_peak_find(const char *isa, QnDtype dtype)

@@ -27,8 +27,8 @@ enum {
 typedef void QnGemmFn(const QnGemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                       float *scratch);
 
-/* Columns n0..n1 of b, packed once for all blocks of c that read them: K blocks of QN_GEMM_K steps,
- * one after the other, in each `n` columns in panels of the register tile's width, in f32. n and
+/* Columns n0..n1 of b, packed once for all blocks of c that read them: K blocks of QN_GEMM_K packed
+ * steps, one after the other, in each `n` columns in panels of the register tile's width. n and
  * where packing or a block of c begins, counted from n0, are multiples of QN_GEMM_GRAIN, which is
  * whole panels at any instruction set. */
 typedef struct QnGemmPanels {
@@ -47,7 +47,8 @@ typedef void QnGemmPanelsFn(const QnGemm *g, const QnGemmPanels *p, int64_t m0, 
                             int64_t n0, int64_t n1, float *scratch);
 enum { QN_GEMM_TALL = 72, QN_GEMM_WIDE = 22 * QN_GEMM_GRAIN };
 
-/* Floats of scratch for so many columns: rows of a, packed, and sums between K blocks. */
+/* Floats of scratch for so many packed steps and columns: rows of a, packed, and sums between K
+ * blocks. */
 QN_INLINE int64_t qn_gemm_panels_scratch(int64_t k, int64_t columns)
 {
     enum { ROWS = QN_GEMM_TALL + 8, TILE = 512 };
@@ -59,16 +60,13 @@ typedef struct QnGemmFns {
     QnGemmPackFn *pack;
     QnGemmPanelsFn *panels;
     int tile_rows; /* blocks are best cut at multiples */
+    int step;      /* steps of k in a packed one, which is a float wide */
 } QnGemmFns;
 
-#define QN_X(name)                                                                                 \
-    QnGemmFn qn_gemm_##name;                                                                       \
-    QnGemmPackFn qn_gemm_pack_##name;                                                              \
-    QnGemmPanelsFn qn_gemm_panels_##name;                                                          \
-    extern const int qn_gemm_tile_rows_##name;
+#define QN_X(name) extern const QnGemmFns qn_gemm_##name;
 QN_ISA_LIST(QN_X)
 #undef QN_X
-QnGemmFns qn_gemm_find(const char *isa);
+const QnGemmFns *qn_gemm_find(const char *isa);
 
 /* Runs n rounds of multiply-adds on registers; returns how many flops that was. keep[0..1] are
  * read, keep[2] is written. */

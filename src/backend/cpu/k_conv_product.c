@@ -80,7 +80,7 @@ static QnStatus conv_prepare(QnPrepared *p)
     OnePixel *s = p->state = qn_alloc(sizeof *s);
     if (!s)
         return QN_ENOMEM;
-    qn_product_init(&s->product, &of, p->env);
+    qn_product_init(&s->product, &of, qn_gemm_find(p->env->isa), p->env->n_threads);
     s->g = geometry(p->node);
     const QnWindow *w = &s->g.w;
     s->pixel = (size_t)s->g.c * qn_dtype_bytes(of.gemm.dtype);

@@ -15,7 +15,7 @@ static const char *matmul_accepts(const QnNode *n, const QnKernelEnv *env)
 static QnStatus matmul_prepare(QnPrepared *p)
 {
     QnMatmul of = qn_matmul_of(p->node);
-    return qn_product_prepare(p, &of);
+    return qn_product_prepare(p, &of, qn_gemm_find(p->env->isa));
 }
 
 const QnKernel qn_kernel_matmul_gemm = {

@@ -94,3 +94,13 @@ QnMatmulThinFns qn_matmul_thin_find(const char *isa)
 #undef QN_X
     return (QnMatmulThinFns){ 0 };
 }
+
+const QnGemmFns *qn_matmul_bf16_find(const char *isa)
+{
+#define QN_X(name)                                                                                 \
+    if (!strcmp(isa, #name))                                                                       \
+        return qn_matmul_bf16_##name.block ? &qn_matmul_bf16_##name : NULL;
+    QN_ISA_LIST(QN_X)
+#undef QN_X
+    return NULL;
+}

@@ -53,4 +53,11 @@ QN_ISA_LIST(QN_X)
 #undef QN_X
 QnMatmulThinFns qn_matmul_thin_find(const char *isa);
 
+/* The product of bf16 two steps of k at a time (isa/matmul_bf16.c), of operands of which one step
+ * is 1; NULL: the instruction set has no such multiply-add. */
+#define QN_X(name) extern const QnGemmFns qn_matmul_bf16_##name;
+QN_ISA_LIST(QN_X)
+#undef QN_X
+const QnGemmFns *qn_matmul_bf16_find(const char *isa);
+
 #endif

@@ -45,9 +45,9 @@ static void choose_shares(QnProduct *m, int n_threads)
     m->n_m = round_up(blocks_of(g->m, QN_GEMM_TALL), n_threads);
     m->n_n = blocks_of(g->n, QN_GEMM_WIDE);
     m->block_n = round_up(blocks_of(g->n, m->n_n), QN_GEMM_GRAIN);
-    m->chunk_n = QN_MAX(1, CHUNK_FLOATS / QN_MAX(g->k, 1) / m->block_n) * m->block_n;
+    m->chunk_n = QN_MAX(1, CHUNK_FLOATS / QN_MAX(m->steps, 1) / m->block_n) * m->block_n;
     m->chunk_n = QN_MIN(m->chunk_n, round_up(g->n, m->block_n));
-    m->scratch = round_up(qn_gemm_panels_scratch(g->k, m->block_n), 16);
+    m->scratch = round_up(qn_gemm_panels_scratch(m->steps, m->block_n), 16);
 }
 
 /* Worth another pass over b: each packed element serves several blocks. */
@@ -58,22 +58,23 @@ static bool is_shared(const QnGemm *g)
            g->m * g->n >= LEAST_PRODUCTS / QN_MAX(g->k, 1);
 }
 
-void qn_product_init(QnProduct *m, const QnMatmul *of, const QnKernelEnv *env)
+void qn_product_init(QnProduct *m, const QnMatmul *of, const QnGemmFns *fns, int n_threads)
 {
     *m = (QnProduct){ .product = *of,
-                      .n_threads = env->n_threads,
-                      .fns = qn_gemm_find(env->isa),
+                      .n_threads = n_threads,
+                      .fns = fns,
+                      .steps = blocks_of(of->gemm.k, fns->step),
                       .shared = is_shared(&of->gemm) };
     if (m->shared)
-        choose_shares(m, env->n_threads);
+        choose_shares(m, n_threads);
     else
-        choose_blocks(m, env->n_threads);
+        choose_blocks(m, n_threads);
 }
 
 size_t qn_product_workspace(const QnProduct *m)
 {
     int64_t each = m->shared ? m->scratch : QN_GEMM_SCRATCH;
-    int64_t panels = m->shared ? m->chunk_n * m->product.gemm.k : 0;
+    int64_t panels = m->shared ? m->chunk_n * m->steps : 0;
     return (size_t)(m->n_threads * each + panels) * sizeof(float);
 }
 
@@ -91,8 +92,8 @@ static void run_unit(void *ctx, int worker, int64_t unit)
     const QnProduct *m = r->m;
     QnGemm g = qn_matmul_at(&m->product, unit / m->n_n / m->n_m, r->operand);
     int64_t i = unit / m->n_n % m->n_m * m->block_m, j = unit % m->n_n * m->block_n;
-    m->fns.block(&g, i, QN_MIN(i + m->block_m, g.m), j, QN_MIN(j + m->block_n, g.n),
-                 r->scratch + (int64_t)worker * QN_GEMM_SCRATCH);
+    m->fns->block(&g, i, QN_MIN(i + m->block_m, g.m), j, QN_MIN(j + m->block_n, g.n),
+                  r->scratch + (int64_t)worker * QN_GEMM_SCRATCH);
 }
 
 /* ---- shared products ---- */
@@ -102,7 +103,7 @@ static void pack_unit(void *ctx, int worker, int64_t unit)
     const ProductRun *r = ctx;
     int64_t j = r->panels.n0 + unit * QN_GEMM_GRAIN;
     (void)worker;
-    r->m->fns.pack(&r->gemm, &r->panels, j, QN_MIN(j + QN_GEMM_GRAIN, r->panels.n1));
+    r->m->fns->pack(&r->gemm, &r->panels, j, QN_MIN(j + QN_GEMM_GRAIN, r->panels.n1));
 }
 
 static void block_unit(void *ctx, int worker, int64_t unit)
@@ -110,11 +111,11 @@ static void block_unit(void *ctx, int worker, int64_t unit)
     const ProductRun *r = ctx;
     const QnProduct *m = r->m;
     int64_t i = unit % m->n_m, j = r->panels.n0 + unit / m->n_m * m->block_n;
-    int64_t tiles = blocks_of(r->gemm.m, m->fns.tile_rows);
-    int64_t m0 = qn_cpu_part_begin(tiles, m->n_m, i) * m->fns.tile_rows;
-    int64_t m1 = qn_cpu_part_begin(tiles, m->n_m, i + 1) * m->fns.tile_rows;
-    m->fns.panels(&r->gemm, &r->panels, m0, QN_MIN(m1, r->gemm.m), j,
-                  QN_MIN(j + m->block_n, r->panels.n1), r->scratch + worker * m->scratch);
+    int64_t tiles = blocks_of(r->gemm.m, m->fns->tile_rows);
+    int64_t m0 = qn_cpu_part_begin(tiles, m->n_m, i) * m->fns->tile_rows;
+    int64_t m1 = qn_cpu_part_begin(tiles, m->n_m, i + 1) * m->fns->tile_rows;
+    m->fns->panels(&r->gemm, &r->panels, m0, QN_MIN(m1, r->gemm.m), j,
+                   QN_MIN(j + m->block_n, r->panels.n1), r->scratch + worker * m->scratch);
 }
 
 static void run_shared(ProductRun *r, int threads)
@@ -137,12 +138,11 @@ void qn_product_run(const QnProduct *m, int n_threads, const char *const operand
                     void *workspace)
 {
     ProductRun r = { .m = m, .scratch = workspace };
-    int64_t k = m->product.gemm.k;
     memcpy(r.operand, operand, sizeof r.operand);
     if (m->shared) {
         r.panels.n = m->chunk_n;
         r.panels.b = r.scratch + m->n_threads * m->scratch;
-        r.panels.past_caches = m->chunk_n * k > CACHED_FLOATS;
+        r.panels.past_caches = m->chunk_n * m->steps > CACHED_FLOATS;
         run_shared(&r, n_threads);
     } else if (m->product.gemm.m && m->product.gemm.n) {
         qn_cpu_units(n_threads, m->product.n_batch * m->n_m * m->n_n, run_unit, &r);
@@ -151,12 +151,12 @@ void qn_product_run(const QnProduct *m, int n_threads, const char *const operand
 
 /* ---- kernels ---- */
 
-QnStatus qn_product_prepare(QnPrepared *p, const QnMatmul *of)
+QnStatus qn_product_prepare(QnPrepared *p, const QnMatmul *of, const QnGemmFns *fns)
 {
     QnProduct *m = p->state = qn_alloc(sizeof *m);
     if (!m)
         return QN_ENOMEM;
-    qn_product_init(m, of, p->env);
+    qn_product_init(m, of, fns, p->env->n_threads);
     p->workspace_bytes = qn_product_workspace(m);
     return QN_OK;
 }

@@ -11,8 +11,8 @@ static void product(const QnGemm *g, float *scratch)
 {
     for (int64_t i = 0; i < g->m; i += QN_GEMM_M) {
         for (int64_t j = 0; j < g->n; j += QN_GEMM_N)
-            QN_ISA_NAME(qn_gemm)
-        (g, i, QN_MIN(i + QN_GEMM_M, g->m), j, QN_MIN(j + QN_GEMM_N, g->n), scratch);
+            QN_ISA_NAME(qn_gemm).block(g, i, QN_MIN(i + QN_GEMM_M, g->m), j,
+                                       QN_MIN(j + QN_GEMM_N, g->n), scratch);
     }
 }
 
