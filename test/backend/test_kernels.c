@@ -1,5 +1,6 @@
 /* Every kernel of the CPU on the samples of every operator, in each float type and both layouts,
  * and that at each instruction set none of Quern's own has been left out. timeout: 300 */
+#include "backend/cpu/matmul.h"
 #include "backend/kernel_check.h"
 #include "ops/ops_list.h"
 
@@ -133,8 +134,15 @@ static bool is_own(const QnKernel *k)
     return k->rank > 0 && !(k->flags & QN_KERNEL_LIBRARY);
 }
 
+/* The product of bf16 by the CPU's own instruction alone has no code where there is none: that v4
+ * has it, test_matmul_bf16.c checks. */
+static bool has_code(const QnKernel *k, const char *isa)
+{
+    return strcmp(k->name, "cpu.matmul.dots_bf16") != 0 || qn_matmul_bf16_find(isa);
+}
+
 /* A kernel that none of the tests above has compared with the reference is named; there is none
- * that is let off. */
+ * that is let off where it has code. */
 static void test_no_kernel_is_forgotten(void **state)
 {
     int forgotten = 0, own = 0;
@@ -143,7 +151,8 @@ static void test_no_kernel_is_forgotten(void **state)
         const QnKernel *k = qn_backend_cpu.kernels[i];
         own += is_own(k);
         for (int j = 0; is_own(k) && j < QN_COUNT(check_isas); j++) {
-            if (!qn_cpu_isa_is_usable(check_isas[j]) || check_seen[i][j])
+            if (!qn_cpu_isa_is_usable(check_isas[j]) || check_seen[i][j] ||
+                !has_code(k, check_isas[j]))
                 continue;
             print_error("%s at %s was compared with the reference by no test\n", k->name,
                         check_isas[j]);

@@ -14,6 +14,14 @@ static int runs_anywhere(void)
     return n;
 }
 
+/* That a kernel refuses says nothing of why: v4 is compiled with the instruction. */
+static void test_v4_has_it(void **state)
+{
+    if (!qn_cpu_isa_is_usable("v4"))
+        skip();
+    assert_non_null(qn_matmul_bf16_find("v4"));
+}
+
 static void matmul(int64_t m, int64_t n, int64_t k, int way, int64_t batch, bool bias)
 {
     QnGraph *g = qn_graph_new();
